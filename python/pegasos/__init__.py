@@ -1,0 +1,7 @@
+"""Support vector machines trained with stochastic sub-gradients."""
+
+from pegasos._core import InternalError, __version__
+from pegasos._linear import PegasosClassifier
+
+
+__all__ = ["InternalError", "PegasosClassifier", "__version__"]

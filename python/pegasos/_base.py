@@ -1,0 +1,380 @@
+"""What every estimator shares: labels, weights, validation, seeds, epochs and their end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from tqdm import tqdm
+
+from pegasos._core import NonFiniteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from pegasos._core import Labels, LinearTrainer, Rows
+
+
+class Data(NamedTuple):
+    """Examples as the compiled trainers take them."""
+
+    X: Any
+    rows: Rows
+    labels: Labels
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    def take(self, which: np.ndarray) -> Data:
+        """A copy of some of the examples."""
+        codes, weight = self.labels
+        return as_data(self.X[which], codes[which], None if weight is None else weight[which])
+
+
+def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
+    """Wraps validated arrays; copies nothing that is aligned already."""
+    if isinstance(X, np.ndarray):
+        rows: Rows = np.require(X, requirements=["C", "A"])
+    else:
+        # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
+        index = np.int32 if X.indices.dtype == np.int32 else np.int64
+        rows = (
+            np.require(X.indptr, index, ["C", "A"]),
+            np.require(X.indices, index, ["C", "A"]),
+            np.require(X.data, requirements=["C", "A"]),
+            X.shape[1],
+        )
+    return Data(X, rows, (codes, weight))
+
+
+def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted classes of ``y``, and each entry's position among them."""
+    if y.dtype.kind in "biuf":
+        # Two whole numbers, the common case, need no sort.
+        low, high = y.min(), y.max()
+        positive = y == high
+        whole = float(low).is_integer() and float(high).is_integer()
+        if whole and low != high and np.all(positive | (y == low)):
+            return np.array([low, high], dtype=y.dtype), positive.astype(np.uint32)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.astype(np.uint32)
+
+
+def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Each entry's position among ``classes``; an entry that is none of them is an error."""
+    codes = np.searchsorted(classes, y)
+    codes[codes == len(classes)] = 0
+    unknown = np.flatnonzero(classes[codes] != y)
+    if unknown.size:
+        raise ValueError(
+            f"y must hold only the classes {classes.tolist()} given to the first call of "
+            f"partial_fit or fit, got {y[unknown[0]]!r}"
+        )
+    return codes.astype(np.uint32)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for, as scikit-learn counts them.
+
+    None asks for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, or
+    for every core this process may use.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
+            value = os.environ.get(name, "")
+            if value.isdigit() and int(value) > 0:
+                return int(value)
+        return cores
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+def evaluated_epochs() -> Iterator[int]:
+    """1, 2, 3, 4, 5, 7, 9, 12, ...: epochs after which the objective is evaluated.
+
+    An evaluation costs about half an epoch; with gaps that grow by a fifth they stay cheap, and no
+    fit runs much longer than it must.
+    """
+    epoch = 0
+    while True:
+        epoch += max(1, epoch // 5)
+        yield epoch
+
+
+class Watch:
+    """Decides when a quantity that ought to fall has stopped falling."""
+
+    def __init__(self, tol: float, patience: int) -> None:
+        self.tol, self.patience = tol, patience
+        self.best = np.inf
+        self.idle = 0
+
+    def is_over(self, value: float) -> bool:
+        """Whether ``value`` has not come ``tol`` below the best before for ``patience`` calls."""
+        self.idle = self.idle + 1 if value > self.best - self.tol else 0
+        self.best = min(self.best, value)
+        return self.idle >= self.patience
+
+
+class _PegasosBase(ClassifierMixin, BaseEstimator):
+    """Runs a compiled trainer, which subclasses make, epoch by epoch."""
+
+    _trainer: LinearTrainer
+
+    def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
+        raise NotImplementedError
+
+    def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
+        """Scores of validated rows, (n,) or (n, classes)."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- input
+
+    def _examples(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+    ) -> tuple[Data, np.ndarray]:
+        """Examples as trainers take them, and their classes: ``classes``, or all that occur."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+            order="C",
+            # Training meets every value anyway.
+            ensure_all_finite=False,
+            reset=reset,
+        )
+        if classes is None:
+            classes, codes = encode(y)
+        else:
+            codes = encode_among(y, classes)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if self.class_weight is not None:
+            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weight = of_class[codes] if weight is None else weight * of_class[codes]
+        return as_data(X, codes, weight), classes
+
+    @contextmanager
+    def _explaining(self, X: Any) -> Iterator[None]:
+        """Says of NaN and infinity what scikit-learn would say."""
+        try:
+            yield
+        except NonFiniteError as error:
+            assert_all_finite(
+                X.data if issparse(X) else X,
+                input_name="X",
+                estimator_name=type(self).__name__,
+            )
+            raise ValueError(
+                f"{error}; scale the features (StandardScaler), or lower eta0 if you have set it"
+            ) from None
+
+    # -- training
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        going_on = self.warm_start and hasattr(self, "_trainer")
+        known = self.classes_ if going_on else None
+        data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+        held_out = None
+        if self.early_stopping:
+            parts = train_test_split(
+                np.arange(data.n),
+                test_size=self.validation_fraction,
+                stratify=data.labels[0],
+                random_state=random,
+            )
+            data, held_out = (data.take(part) for part in parts)
+        if going_on:
+            self._check_dtype(data)
+            run = Run(self._trainer, self._seed, self._epoch)
+        else:
+            run = Run(self._make_trainer(data, len(classes)), seed, 0)
+        with self._explaining(data.X):
+            try:
+                self._run_epochs(run, data, held_out, certify=not going_on)
+            finally:
+                # An interrupted fit leaves what it has; one that failed at once leaves nothing.
+                if run.trainer.t > 0 and not isinstance(sys.exception(), ValueError):
+                    self._settle(run, classes)
+        return self
+
+    def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
+        order = self._order(data.n)
+        if not certify or not isinstance(order, str) or order == "replacement":
+            # A model in use must not learn half of bad data; and not every order meets every row.
+            run.trainer.check(data.rows, data.labels)
+        certify = certify and self._has_certificate()
+        if certify:
+            run.trainer.keep_ledger(data.n)
+        watch = Watch(self.tol or 0.0, self.n_iter_no_change)
+        threads = thread_count(self.n_jobs)
+        evaluations = evaluated_epochs()
+        evaluation = next(evaluations)
+        with tqdm(
+            total=self.max_iter * data.n,
+            desc=type(self).__name__,
+            unit=" rows",
+            unit_scale=True,
+            disable=not self.verbose,
+        ) as bar:
+            for n_iter in range(1, self.max_iter + 1):
+                run.epoch_over(data, order, threads, bar.update if self.verbose else None)
+                if self.tol is None:
+                    continue
+                if n_iter == evaluation or n_iter == self.max_iter:
+                    evaluation = next(evaluations)
+                    run.evaluate(data)
+                    bar.set_postfix(objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}")
+                if held_out is not None:
+                    over = watch.is_over(1.0 - self._accuracy(run.trainer, held_out))
+                elif certify:
+                    over = run.gap <= self.tol * run.objective
+                else:
+                    over = watch.is_over(run.losses[-1])
+                if over:
+                    if n_iter < evaluation:
+                        run.evaluate(data)
+                    return
+        if self.tol is not None:
+            warnings.warn(
+                f"fit stopped after max_iter={self.max_iter} epochs short of tol={self.tol}"
+                + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certify else "")
+                + ". Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' is not supported by partial_fit, which does not see all "
+                "of y: use compute_class_weight('balanced', classes=classes, y=y) on a large sample "
+                "and pass the result as class_weight={class: weight}"
+            )
+        first = not hasattr(self, "_trainer")
+        if classes is not None:
+            classes = unique_labels(classes)
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if not first:
+            if classes is not None and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} must be those of the first call to partial_fit, "
+                    f"{self.classes_!r}, or None"
+                )
+            classes = self.classes_
+        data, classes = self._examples(X, y, sample_weight, classes, reset=first)
+        if first:
+            seed = check_random_state(self.random_state).randint(
+                np.iinfo(np.int64).max, dtype=np.int64
+            )
+            run = Run(self._make_trainer(data, len(classes)), int(seed), 0)
+        else:
+            self._check_dtype(data)
+            run = Run(self._trainer, self._seed, self._epoch)
+        with self._explaining(data.X):
+            run.trainer.check(data.rows, data.labels)
+            run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
+        self._settle(run, classes)
+        return self
+
+    def _check_dtype(self, data: Data) -> None:
+        if data.X.dtype.name != self._trainer.dtype:
+            raise ValueError(
+                f"X must have dtype {self._trainer.dtype}, as in the first call, got {data.X.dtype}"
+            )
+
+    def _has_certificate(self) -> bool:
+        """Whether the ledger of violations is a dual point: `Notes` of the classifiers."""
+        return (
+            self.learning_rate == "pegasos" and not self.projection and self.sampling != "replacement"
+        )
+
+    def _order(self, n: int) -> str | np.ndarray:
+        if isinstance(self.sampling, str):
+            return self.sampling
+        order = column_or_1d(self.sampling, dtype=np.int64)
+        if order.size == 0 or order.min() < 0 or order.max() >= n:
+            raise ValueError(f"sampling must hold row numbers in 0..{n}, got {self.sampling!r}")
+        return order
+
+    def _accuracy(self, trainer: LinearTrainer, data: Data) -> float:
+        scores = self._scores(trainer, data.X)
+        guess = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0
+        return float(np.average(guess == data.labels[0], weights=data.labels[1]))
+
+    def _settle(self, run: Run, classes: np.ndarray) -> None:
+        self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
+        self.classes_ = classes
+        self.t_ = run.trainer.t
+        self.n_iter_ = len(run.losses)
+        self.loss_curve_ = run.losses
+        self.objective_ = run.objective
+        self.dual_objective_ = run.dual
+        self.duality_gap_ = run.gap
+
+
+@dataclass
+class Run:
+    """A trainer at work, and what a fit has learned of it."""
+
+    trainer: LinearTrainer
+    seed: int
+    epoch: int
+    losses: list[float] = field(default_factory=list)
+    objective: float = np.nan
+    dual: float = np.nan
+
+    @property
+    def gap(self) -> float:
+        return self.objective - self.dual
+
+    def epoch_over(
+        self,
+        data: Data,
+        order: str | np.ndarray,
+        threads: int,
+        progress: Callable[[int], object] | None,
+    ) -> None:
+        """Visits all rows once, or those of an explicit order."""
+        this = (order, self.seed, self.epoch) if isinstance(order, str) else order
+        visited, _, loss = self.trainer.run(
+            data.rows, data.labels, this, threads=threads, progress=progress
+        )
+        self.epoch += 1
+        self.losses.append(loss / visited)
+        self.objective = self.dual = np.nan
+
+    def evaluate(self, data: Data) -> None:
+        """The objective and its bound, summed over the problems."""
+        certificates = np.array(self.trainer.evaluate(data.rows, data.labels))
+        self.objective, self.dual = map(float, certificates.sum(axis=0))

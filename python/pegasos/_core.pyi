@@ -1,0 +1,47 @@
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+type Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
+type Rows = NDArray[Any] | Csr
+type Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
+type Order = tuple[str, int, int] | NDArray[np.int64]
+
+__version__: str
+
+class InternalError(RuntimeError): ...
+class NonFiniteError(ValueError): ...
+
+@final
+class LinearTrainer:
+    def __new__(
+        cls,
+        n_features: int,
+        positives: list[int],
+        dtype: str,
+        constant: float,
+        params: dict[str, Any],
+    ) -> LinearTrainer: ...
+    @property
+    def t(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    def keep_ledger(self, n_examples: int) -> None: ...
+    def check(self, x: Rows, labels: Labels) -> None: ...
+    def run(
+        self,
+        x: Rows,
+        labels: Labels,
+        order: Order,
+        *,
+        threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+    ) -> tuple[int, int, float]: ...
+    def evaluate(self, x: Rows, labels: Labels) -> list[tuple[float, float]]: ...
+    def result(self) -> tuple[NDArray[Any], NDArray[np.float64]]: ...
+    def parts(self) -> dict[str, Any]: ...
+    @staticmethod
+    def from_parts(parts: dict[str, Any]) -> LinearTrainer: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...

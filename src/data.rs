@@ -1,0 +1,397 @@
+//! Views of training data, and the one door where arrays are checked.
+//!
+//! Nothing here copies: [`Dense`] and [`Csr`] borrow the caller's arrays, a row is a few words
+//! passed by value. Shapes are checked when a view is made. Values and column indices are not, as
+//! that would cost a pass over the data (and, in Python, another thread may change them later):
+//! [`Row::dot`] meets every one of them anyway and answers with a number that is not finite, and
+//! whoever sees one asks [`Examples::diagnose`] for the reason.
+
+use crate::error::Error;
+use crate::scalar::{Index, Scalar};
+use crate::simd;
+
+/// One example's features, borrowed.
+pub trait Row: Copy + Send + Sync {
+    /// What the features are stored in.
+    type Scalar: Scalar;
+    /// `<x, v>`; not finite if a feature is not, if the sum overflows, or if a column index lies
+    /// outside `v`. O(nnz).
+    fn dot(self, v: &[Self::Scalar]) -> f64;
+    /// `v += c x`; returns the change of `<v, v>`, which is how the norm of the weights is carried
+    /// along without a pass of its own. O(nnz).
+    fn axpy(self, c: f64, v: &mut [Self::Scalar]) -> f64;
+    /// Calls `f(column, value)` for every stored feature. O(nnz).
+    fn for_each(self, f: impl FnMut(usize, f64));
+    /// `<x, x>`, an index that occurs twice counting as two features. O(nnz).
+    fn norm2(self) -> f64 {
+        let mut sum = 0.0;
+        self.for_each(|_, x| sum += x * x);
+        sum
+    }
+}
+
+/// A matrix of examples: rows by number.
+pub trait Rows: Sync {
+    /// What the features are stored in.
+    type Scalar: Scalar;
+    /// The row type.
+    type Row<'a>: Row<Scalar = Self::Scalar>
+    where
+        Self: 'a;
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Number of columns.
+    fn n_features(&self) -> usize;
+    /// Row `i`.
+    ///
+    /// # Panics
+    /// If `i` is not below [`n_rows`](Rows::n_rows).
+    fn row(&self, i: usize) -> Self::Row<'_>;
+    /// Asks for where row `i` begins and ends, well ahead of [`prefetch`](Rows::prefetch).
+    fn prefetch_bounds(&self, _i: usize) {}
+    /// Asks for the contents of row `i`, ahead of its use. In random order this halves an epoch.
+    fn prefetch(&self, i: usize);
+}
+
+/// A dense matrix in row-major order.
+///
+/// ```
+/// use pegasos::{Dense, Row, Rows};
+///
+/// let x = Dense::new(&[1.0, 2.0, 3.0, 4.0], 2, 2)?;
+/// assert_eq!(x.row(1).dot(&[10.0, 1.0]), 34.0);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Dense<'a, S> {
+    values: &'a [S],
+    n_rows: usize,
+    n_features: usize,
+}
+
+impl<'a, S: Scalar> Dense<'a, S> {
+    /// A view of `n_rows * n_features` values, row after row. O(1).
+    pub fn new(values: &'a [S], n_rows: usize, n_features: usize) -> Result<Self, Error> {
+        check_features(n_features)?;
+        if n_rows.checked_mul(n_features) != Some(values.len()) {
+            return Err(Error::shape(
+                "X",
+                format_args!("n_rows * n_features = {n_rows} * {n_features} values"),
+                format_args!("{}", values.len()),
+            ));
+        }
+        Ok(Dense {
+            values,
+            n_rows,
+            n_features,
+        })
+    }
+}
+
+/// A dense row.
+#[derive(Clone, Copy, Debug)]
+pub struct DenseRow<'a, S>(&'a [S]);
+
+impl<S: Scalar> Row for DenseRow<'_, S> {
+    type Scalar = S;
+    #[inline]
+    fn dot(self, v: &[S]) -> f64 {
+        S::dot(self.0, v)
+    }
+    #[inline]
+    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
+        S::axpy(c, self.0, v)
+    }
+    fn for_each(self, mut f: impl FnMut(usize, f64)) {
+        for (j, x) in self.0.iter().enumerate() {
+            f(j, x.to_f64());
+        }
+    }
+}
+
+impl<S: Scalar> Rows for Dense<'_, S> {
+    type Scalar = S;
+    type Row<'a>
+        = DenseRow<'a, S>
+    where
+        Self: 'a;
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+    #[inline]
+    fn row(&self, i: usize) -> DenseRow<'_, S> {
+        let d = self.n_features;
+        DenseRow(&self.values[i * d..(i + 1) * d])
+    }
+    #[inline]
+    fn prefetch(&self, i: usize) {
+        let d = self.n_features;
+        simd::prefetch_all(&self.values[i * d..(i + 1) * d]);
+    }
+}
+
+/// A sparse matrix in compressed-sparse-row form, its indices of any integer type.
+///
+/// Indices need not be sorted. One that occurs twice in a row stands for the sum of its values.
+///
+/// ```
+/// use pegasos::{Csr, Row, Rows};
+///
+/// // [[0, 5, 0], [7, 0, 9]]
+/// let x = Csr::new(&[0, 1, 3], &[1, 0, 2], &[5.0, 7.0, 9.0], 3)?;
+/// assert_eq!(x.row(1).dot(&[1.0, 1.0, 2.0]), 25.0);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Csr<'a, S, I> {
+    indptr: &'a [I],
+    indices: &'a [I],
+    values: &'a [S],
+    n_features: usize,
+}
+
+impl<'a, S: Scalar, I: Index> Csr<'a, S, I> {
+    /// A view of the three arrays of the format: row `i` holds `values[k]` in column `indices[k]`
+    /// for `k` in `indptr[i]..indptr[i + 1]`. Checks `indptr`, in O(n_rows).
+    pub fn new(
+        indptr: &'a [I],
+        indices: &'a [I],
+        values: &'a [S],
+        n_features: usize,
+    ) -> Result<Self, Error> {
+        check_features(n_features)?;
+        if indices.len() != values.len() {
+            return Err(Error::shape(
+                "X.indices",
+                format_args!("as many entries as X.data, {}", values.len()),
+                format_args!("{}", indices.len()),
+            ));
+        }
+        let [first, .., last] = indptr else {
+            return Err(Error::shape(
+                "X.indptr",
+                format_args!("n_rows + 1 >= 2 entries"),
+                format_args!("{}", indptr.len()),
+            ));
+        };
+        if first.position() != 0 {
+            return Err(Error::shape(
+                "X.indptr",
+                format_args!("a first entry of 0"),
+                format_args!("{first}"),
+            ));
+        }
+        if let Some(i) = indptr.windows(2).position(|w| w[0].position() > w[1].position()) {
+            return Err(Error::shape(
+                "X.indptr",
+                format_args!("entries that never decrease"),
+                format_args!("{} after {} at row {i}", indptr[i + 1], indptr[i]),
+            ));
+        }
+        if last.position() > values.len() {
+            return Err(Error::shape(
+                "X.indptr",
+                format_args!("a last entry <= the length of X.data, {}", values.len()),
+                format_args!("{last}"),
+            ));
+        }
+        Ok(Csr {
+            indptr,
+            indices,
+            values,
+            n_features,
+        })
+    }
+}
+
+/// A sparse row: parallel slices of columns and values.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrRow<'a, S, I> {
+    indices: &'a [I],
+    values: &'a [S],
+}
+
+impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
+    type Scalar = S;
+    #[inline]
+    fn dot(self, v: &[S]) -> f64 {
+        S::gather_dot(self.indices, self.values, v)
+    }
+    #[inline]
+    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
+        S::scatter_axpy(c, self.indices, self.values, v)
+    }
+    fn for_each(self, mut f: impl FnMut(usize, f64)) {
+        for (j, x) in self.indices.iter().zip(self.values) {
+            f(j.position(), x.to_f64());
+        }
+    }
+}
+
+impl<S: Scalar, I: Index> Rows for Csr<'_, S, I> {
+    type Scalar = S;
+    type Row<'a>
+        = CsrRow<'a, S, I>
+    where
+        Self: 'a;
+    fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+    #[inline]
+    fn row(&self, i: usize) -> CsrRow<'_, S, I> {
+        let span = self.indptr[i].position()..self.indptr[i + 1].position();
+        match (self.indices.get(span.clone()), self.values.get(span)) {
+            (Some(indices), Some(values)) => CsrRow { indices, values },
+            // Only where another thread has changed `indptr` since it was checked.
+            _ => CsrRow {
+                indices: I::NOWHERE,
+                values: S::ONE,
+            },
+        }
+    }
+    #[inline]
+    fn prefetch_bounds(&self, i: usize) {
+        simd::prefetch(self.indptr, i);
+    }
+    #[inline]
+    fn prefetch(&self, i: usize) {
+        let row = self.row(i);
+        simd::prefetch_all(row.indices);
+        simd::prefetch_all(row.values);
+    }
+}
+
+fn check_features(n_features: usize) -> Result<(), Error> {
+    if n_features == 0 {
+        return Err(Error::shape(
+            "X",
+            format_args!("at least one feature"),
+            format_args!("0"),
+        ));
+    }
+    Ok(())
+}
+
+/// Rows with their class numbers and, if given, their weights.
+///
+/// ```
+/// use pegasos::{Dense, Examples};
+///
+/// let x = Dense::new(&[0.5, -1.0, 2.0], 3, 1)?;
+/// let data = Examples::new(x, &[0, 0, 1], None)?;
+/// assert_eq!(data.len(), 3);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Examples<'a, X> {
+    x: X,
+    y: &'a [u32],
+    weight: Option<&'a [f64]>,
+}
+
+impl<'a, X: Rows> Examples<'a, X> {
+    /// Joins rows, class numbers (one per row) and weights (one per row, finite, >= 0, one of them
+    /// > 0; `None` for ones). An example of weight s counts s times in the mean loss. O(n_rows).
+    pub fn new(x: X, y: &'a [u32], weight: Option<&'a [f64]>) -> Result<Self, Error> {
+        let n = x.n_rows();
+        let lengths = [("y", Some(y.len())), ("sample_weight", weight.map(<[f64]>::len))];
+        for (name, len) in lengths {
+            if let Some(len) = len.filter(|&len| len != n) {
+                return Err(Error::shape(
+                    name,
+                    format_args!("one entry per row of X, {n}"),
+                    format_args!("{len}"),
+                ));
+            }
+        }
+        if let Some(weight) = weight {
+            let wrong = |w: &&f64| !(**w >= 0.0 && w.is_finite());
+            if let Some(w) = weight.iter().find(wrong) {
+                return Err(Error::parameter("sample_weight", w, ">= 0 and finite everywhere"));
+            }
+            if !weight.is_empty() && weight.iter().all(|&w| w == 0.0) {
+                return Err(Error::parameter("sample_weight", 0.0, "> 0 somewhere"));
+            }
+        }
+        Ok(Examples { x, y, weight })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &X {
+        &self.x
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.y.len()
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.y.is_empty()
+    }
+
+    /// The mean of the weights; 1 where none are given. O(n_rows).
+    pub fn mean_weight(&self) -> f64 {
+        self.weight.map_or(1.0, |w| w.iter().sum::<f64>() / w.len().max(1) as f64)
+    }
+
+    #[inline]
+    pub(crate) fn label(&self, i: usize) -> u32 {
+        self.y[i]
+    }
+
+    #[inline]
+    pub(crate) fn weight(&self, i: usize) -> f64 {
+        self.weight.map_or(1.0, |w| w[i])
+    }
+
+    #[inline]
+    pub(crate) fn prefetch_bounds(&self, i: usize) {
+        self.x.prefetch_bounds(i);
+        simd::prefetch(self.y, i);
+        if let Some(weight) = self.weight {
+            simd::prefetch(weight, i);
+        }
+    }
+
+    /// Why the score of row `i` is not finite.
+    pub(crate) fn diagnose(&self, i: usize) -> Error {
+        let d = self.x.n_features();
+        let mut error = None;
+        self.x.row(i).for_each(|j, x| {
+            if error.is_none() && j >= d {
+                // Negative indices arrive here as their two's complement.
+                error = Some(Error::index("X.indices", j as i64, d));
+            } else if error.is_none() && !x.is_finite() {
+                error = Some(Error::non_finite(
+                    "X",
+                    format_args!("row {i}, column {j} holds {x}"),
+                ));
+            }
+        });
+        error.unwrap_or_else(|| {
+            Error::non_finite("X", format_args!("the score of row {i} overflows"))
+        })
+    }
+
+    /// Checks every value and column index of these rows. O(nnz), at the speed of memory. Training
+    /// finds bad data by itself, but only when it comes to it; this finds it before w has moved.
+    pub fn check(&self, rows: std::ops::Range<usize>) -> Result<(), Error> {
+        for i in rows {
+            let mut bad = false;
+            let d = self.x.n_features();
+            self.x.row(i).for_each(|j, x| bad |= j >= d || !x.is_finite());
+            if bad {
+                return Err(self.diagnose(i));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! What can go wrong, and how it is said.
+
+use std::fmt::{self, Display};
+
+/// Everything a caller can get wrong. Its text names the argument, the value it had and what would
+/// be right; [`kind`](Error::kind) is for code.
+///
+/// ```
+/// use pegasos::{ErrorKind, Params};
+///
+/// let error = Params { lambda: -1.0, ..Params::default() }.check().unwrap_err();
+/// assert_eq!(error.to_string(), "lambda must be > 0 and finite, got -1");
+/// assert!(matches!(error.kind(), ErrorKind::Parameter { name: "lambda", .. }));
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{kind}")]
+pub struct Error {
+    kind: ErrorKind,
+}
+
+/// The kinds of [`Error`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A parameter lies outside its range.
+    #[error("{name} must be {want}, got {value}")]
+    Parameter {
+        /// The parameter's name.
+        name: &'static str,
+        /// The value it had.
+        value: String,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{name} must have {want}, got {got}")]
+    Shape {
+        /// The argument.
+        name: &'static str,
+        /// The size it should have, in words.
+        want: String,
+        /// The size it has, in words.
+        got: String,
+    },
+    /// A row number or a column index points outside the data.
+    #[error("{name} must lie in 0..{bound}, got {value}")]
+    Index {
+        /// The array that holds the index.
+        name: &'static str,
+        /// The index found.
+        value: String,
+        /// One past the largest index allowed.
+        bound: usize,
+    },
+    /// A number is NaN or infinite, or so large that a score overflows.
+    #[error("{name} must be finite and of a scale whose products are finite: {found}")]
+    NonFinite {
+        /// The argument.
+        name: &'static str,
+        /// Where, and what was found.
+        found: String,
+    },
+}
+
+impl Error {
+    /// What went wrong, for code to match on.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    pub(crate) fn parameter(name: &'static str, value: impl Display, want: &'static str) -> Self {
+        let value = value.to_string();
+        ErrorKind::Parameter { name, value, want }.into()
+    }
+
+    pub(crate) fn shape(
+        name: &'static str,
+        want: fmt::Arguments<'_>,
+        got: fmt::Arguments<'_>,
+    ) -> Self {
+        let (want, got) = (want.to_string(), got.to_string());
+        ErrorKind::Shape { name, want, got }.into()
+    }
+
+    pub(crate) fn index(name: &'static str, value: impl Display, bound: usize) -> Self {
+        let value = value.to_string();
+        ErrorKind::Index { name, value, bound }.into()
+    }
+
+    pub(crate) fn non_finite(name: &'static str, found: fmt::Arguments<'_>) -> Self {
+        let found = found.to_string();
+        ErrorKind::NonFinite { name, found }.into()
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Error { kind }
+    }
+}

@@ -1,0 +1,277 @@
+//! Linear hypotheses: one weight vector per output.
+//!
+//! * Form: `w = a v` (Pegasos 2011, section 2.4; Johansson's notes, section 4), so a step costs
+//!   O(nnz) however many features there are.
+//! * Carried: `a`, `||v||^2`, and, when averaging, `A = sum_s q_s a_s` and `u` with
+//!   `sum_s q_s w_s = A v - u` over the iterates w_s counted with weights q_s. An update
+//!   `v += c x` is matched by `u += A c x`; nothing else touches `u`.
+//! * Memory: `outputs * n_features` scalars, and as many `f64` again for `u` when averaging.
+//! * Differs from the papers: the change of `||v||^2` is summed from the weights that changed, in
+//!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
+//!   stale and a row without repeated columns; this needs neither.
+
+use crate::data::Row;
+use crate::error::Error;
+use crate::hypothesis::Hypothesis;
+use crate::scalar::Scalar;
+
+/// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
+const SMALLEST_SCALE: f64 = 1e-9;
+
+/// A weight vector per output, with an optional intercept.
+///
+/// The intercept is the weight of a constant last feature, regularised like the others.
+///
+/// ```
+/// use pegasos::{Hypothesis, Linear};
+///
+/// let mut w = Linear::<f32>::new(1, 3, 0.0)?;
+/// let x = pegasos::Dense::new(&[1.0, 0.0, 2.0], 1, 3)?;
+/// w.add(pegasos::Rows::row(&x, 0), &[0.5]);
+/// assert_eq!(w.weights(), [0.5, 0.0, 1.0]);
+/// assert_eq!(w.norm2(), 1.25);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Linear<S> {
+    n_features: usize,
+    state: LinearState<S>,
+}
+
+/// All that a [`Linear`] holds, in plain parts, for whoever stores or restores one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinearState<S> {
+    /// Outputs x features, row-major: the weights are `a v`.
+    pub v: Vec<S>,
+    /// One per output: the intercepts are `a b constant`.
+    pub b: Vec<f64>,
+    /// The value of the constant feature; 0 for no intercept. `intercept_scaling` in Python.
+    pub constant: f64,
+    /// The scale.
+    pub a: f64,
+    /// `||v||^2 + ||b||^2`.
+    pub norm2: f64,
+    /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
+    pub u: Vec<f64>,
+    /// `u` for the intercepts, the shape of `b`.
+    pub ub: Vec<f64>,
+    /// `A`: the sum of the scales of the counted iterates, times their weights.
+    pub sum_a: f64,
+    /// The sum of the counted iterates' weights.
+    pub sum_q: f64,
+}
+
+impl<S: Scalar> Linear<S> {
+    /// Zero weights for `outputs` scores of `n_features` features. `constant` is the value of the
+    /// constant feature whose weight is the intercept, 0 for no intercept.
+    pub fn new(outputs: usize, n_features: usize, constant: f64) -> Result<Self, Error> {
+        let entries = outputs.checked_mul(n_features);
+        let Some(entries) = entries.filter(|&n| n > 0 && n <= isize::MAX as usize / 8) else {
+            return Err(Error::shape(
+                "w",
+                format_args!("at least one weight, and no more than memory can hold"),
+                format_args!("{outputs} * {n_features}"),
+            ));
+        };
+        Linear::from_state(
+            n_features,
+            LinearState {
+                v: vec![S::default(); entries],
+                b: vec![0.0; outputs],
+                constant,
+                a: 1.0,
+                ..LinearState::default()
+            },
+        )
+    }
+
+    /// Restores what [`state`](Linear::state) gave. Refuses parts that do not fit together.
+    pub fn from_state(n_features: usize, state: LinearState<S>) -> Result<Self, Error> {
+        let outputs = state.b.len();
+        let averaging = !state.u.is_empty();
+        for (name, len, want) in [
+            ("v", state.v.len(), outputs * n_features),
+            ("u", state.u.len(), if averaging { state.v.len() } else { 0 }),
+            ("ub", state.ub.len(), if averaging { outputs } else { 0 }),
+        ] {
+            if len != want {
+                return Err(Error::shape(
+                    name,
+                    format_args!("{want} entries"),
+                    format_args!("{len}"),
+                ));
+            }
+        }
+        if !(state.constant >= 0.0 && state.constant.is_finite()) {
+            return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
+        }
+        for (name, value) in [
+            ("a", state.a),
+            ("norm2", state.norm2),
+            ("sum_a", state.sum_a),
+            ("sum_q", state.sum_q),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::parameter(name, value, ">= 0 and finite"));
+            }
+        }
+        Ok(Linear { n_features, state })
+    }
+
+    /// The state, to be stored and given to [`from_state`](Linear::from_state).
+    pub fn state(&self) -> &LinearState<S> {
+        &self.state
+    }
+
+    /// Number of features, the intercept's constant not counted.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The weights, outputs x features in row-major order: `coef_` in Python.
+    pub fn weights(&self) -> Vec<S> {
+        let a = self.state.a;
+        self.state.v.iter().map(|v| S::from_f64(a * v.to_f64())).collect()
+    }
+
+    /// The intercepts, one per output: `intercept_` in Python.
+    pub fn intercepts(&self) -> Vec<f64> {
+        let LinearState { a, constant, b, .. } = &self.state;
+        b.iter().map(|b| a * b * constant).collect()
+    }
+
+    /// `v *= a; a = 1`.
+    fn fold(&mut self) {
+        let w = &mut self.state;
+        if w.a == 0.0 {
+            // sum_s q_s w_s = A v - u outlives v.
+            for (u, v) in w.u.iter_mut().zip(&w.v) {
+                *u -= w.sum_a * v.to_f64();
+            }
+            for (u, b) in w.ub.iter_mut().zip(&w.b) {
+                *u -= w.sum_a * b;
+            }
+            w.sum_a = 0.0;
+        } else {
+            w.sum_a /= w.a;
+        }
+        for v in &mut w.v {
+            *v = S::from_f64(w.a * v.to_f64());
+        }
+        for b in &mut w.b {
+            *b *= w.a;
+        }
+        w.norm2 *= w.a * w.a;
+        w.a = 1.0;
+    }
+}
+
+impl<S: Scalar> Hypothesis for Linear<S> {
+    type Scalar = S;
+
+    #[inline(always)]
+    fn outputs(&self) -> usize {
+        self.state.b.len()
+    }
+
+    fn check_features(&self, n_features: usize) -> Result<(), Error> {
+        if n_features != self.n_features {
+            return Err(Error::shape(
+                "X",
+                format_args!("{} features", self.n_features),
+                format_args!("{n_features}"),
+            ));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
+        // Not `chunks_exact`, whose division would cost as much as a short row.
+        let (w, d) = (&self.state, self.n_features);
+        for (o, out) in out.iter_mut().enumerate() {
+            *out = w.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o]);
+        }
+    }
+
+    #[inline(always)]
+    fn add<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64]) {
+        let (w, d) = (&mut self.state, self.n_features);
+        for (o, coef) in coef.iter().enumerate() {
+            if *coef == 0.0 {
+                continue;
+            }
+            let c = coef / w.a;
+            w.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
+            let old = w.b[o];
+            w.b[o] += c * w.constant;
+            w.norm2 += (w.b[o] - old) * (w.b[o] + old);
+            if let Some(u) = w.u.get_mut(o * d..(o + 1) * d) {
+                let c = c * w.sum_a;
+                x.for_each(|j, x| {
+                    if let Some(u) = u.get_mut(j) {
+                        *u += c * x;
+                    }
+                });
+                w.ub[o] += c * w.constant;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn scale(&mut self, c: f64) {
+        self.state.a *= c;
+        if self.state.a < SMALLEST_SCALE {
+            self.fold();
+        }
+    }
+
+    #[inline(always)]
+    fn set_scale(&mut self, a: f64) {
+        self.state.a = a;
+    }
+
+    #[inline(always)]
+    fn norm2(&self) -> f64 {
+        // A sum of signed changes may end a rounding below 0.
+        self.state.a * self.state.a * self.state.norm2.max(0.0)
+    }
+
+    fn norm2_afresh(&self) -> f64 {
+        let v = self.state.v.iter().map(|v| v.to_f64() * v.to_f64());
+        let b = self.state.b.iter().map(|b| b * b);
+        self.state.a * self.state.a * (v.sum::<f64>() + b.sum::<f64>())
+    }
+
+    #[inline(always)]
+    fn average(&mut self, weight: f64) {
+        let w = &mut self.state;
+        if w.u.is_empty() {
+            w.u = vec![0.0; w.v.len()];
+            w.ub = vec![0.0; w.b.len()];
+        }
+        w.sum_a += weight * w.a;
+        w.sum_q += weight;
+    }
+
+    fn mean(&self) -> Option<Self> {
+        let w = &self.state;
+        if w.sum_q == 0.0 {
+            return None;
+        }
+        let mean = |v: f64, u: &f64| (w.sum_a * v - u) / w.sum_q;
+        let v = w.v.iter().map(|v| v.to_f64());
+        let mut mean = Linear {
+            n_features: self.n_features,
+            state: LinearState {
+                v: v.zip(&w.u).map(|(v, u)| S::from_f64(mean(v, u))).collect(),
+                b: w.b.iter().zip(&w.ub).map(|(b, u)| mean(*b, u)).collect(),
+                constant: w.constant,
+                a: 1.0,
+                ..LinearState::default()
+            },
+        };
+        mean.state.norm2 = mean.norm2_afresh();
+        Some(mean)
+    }
+}

@@ -1,0 +1,202 @@
+//! The hot loops, written once, in plain Rust. Each is inlined into a shell per instruction set
+//! (`x86.rs`), where the compiler turns the fixed-width accumulators into registers.
+//!
+//! Sums run in the scalar's own precision over [`LANES`] independent accumulators and are widened
+//! at the end, so a row of `d` entries carries a relative error of about `d / LANES` roundings.
+
+use crate::scalar::{Index, Scalar};
+
+/// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.
+pub const LANES: usize = 16;
+
+/// Independent accumulators of a sparse loop: enough to hide the latency of a fused multiply-add.
+const STRANDS: usize = 4;
+
+/// The arithmetic the bodies need, so that one text serves both scalars.
+pub trait Float:
+    Copy + core::ops::Add<Output = Self> + core::ops::Mul<Output = Self> + core::ops::AddAssign
+{
+    const ZERO: Self;
+    fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self;
+}
+
+macro_rules! float {
+    ($t:ty) => {
+        impl Float for $t {
+            const ZERO: Self = 0.0;
+            /// `self * b + c`, fused where the shell has the instruction: without it `mul_add` is a
+            /// library call.
+            #[inline(always)]
+            fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self {
+                if FMA { self.mul_add(b, c) } else { self * b + c }
+            }
+        }
+    };
+}
+float!(f32);
+float!(f64);
+
+/// A loop over two dense slices that adds up something.
+trait Sweep<S> {
+    /// Treats entries `at..at + N`, adding to `acc` lane by lane.
+    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]);
+}
+
+/// Runs a sweep over `0..len`, four wide accumulators at a time; the remainder narrows step by step,
+/// so that no more than three entries go one by one.
+#[inline(always)]
+fn sweep<S: Float>(len: usize, mut sweep: impl Sweep<S>) -> S {
+    let mut acc = [[S::ZERO; LANES]; 4];
+    let mut at = 0;
+    while at + 4 * LANES <= len {
+        for (j, acc) in acc.iter_mut().enumerate() {
+            sweep.lanes(at + j * LANES, acc);
+        }
+        at += 4 * LANES;
+    }
+    for acc in &mut acc[..3] {
+        if at + LANES <= len {
+            sweep.lanes(at, acc);
+            at += LANES;
+        }
+    }
+    let mut eight = [S::ZERO; 8];
+    for k in 0..8 {
+        let low = (acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]);
+        let k = k + 8;
+        eight[k - 8] = low + ((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]));
+    }
+    if at + 8 <= len {
+        sweep.lanes(at, &mut eight);
+        at += 8;
+    }
+    let mut four = [S::ZERO; 4];
+    for k in 0..4 {
+        four[k] = eight[k] + eight[k + 4];
+    }
+    if at + 4 <= len {
+        sweep.lanes(at, &mut four);
+        at += 4;
+    }
+    let mut one = [(four[0] + four[2]) + (four[1] + four[3])];
+    while at < len {
+        sweep.lanes(at, &mut one);
+        at += 1;
+    }
+    one[0]
+}
+
+struct Dot<'a, S, const FMA: bool> {
+    x: &'a [S],
+    v: &'a [S],
+}
+
+impl<S: Float, const FMA: bool> Sweep<S> for Dot<'_, S, FMA> {
+    #[inline(always)]
+    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]) {
+        let (x, v) = (&self.x[at..at + N], &self.v[at..at + N]);
+        for k in 0..N {
+            acc[k] = x[k].mul_add_if_fast::<FMA>(v[k], acc[k]);
+        }
+    }
+}
+
+/// `<x, v>` over the shorter of the two.
+#[inline(always)]
+pub fn dot<const FMA: bool, S: Scalar + Float>(x: &[S], v: &[S]) -> f64 {
+    let len = x.len().min(v.len());
+    let (x, v) = (&x[..len], &v[..len]);
+    sweep(len, Dot::<S, FMA> { x, v }).to_f64()
+}
+
+struct Axpy<'a, S, const FMA: bool> {
+    c: S,
+    x: &'a [S],
+    v: &'a mut [S],
+}
+
+impl<S: Float, const FMA: bool> Sweep<S> for Axpy<'_, S, FMA> {
+    #[inline(always)]
+    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]) {
+        let (x, v) = (&self.x[at..at + N], &mut self.v[at..at + N]);
+        for k in 0..N {
+            let step = self.c * x[k];
+            let old = v[k];
+            let new = old + step;
+            acc[k] = step.mul_add_if_fast::<FMA>(old + new, acc[k]);
+            v[k] = new;
+        }
+    }
+}
+
+/// `v += c x` over the shorter of the two; returns the change of `<v, v>`.
+#[inline(always)]
+pub fn axpy<const FMA: bool, S: Scalar + Float>(c: f64, x: &[S], v: &mut [S]) -> f64 {
+    let len = x.len().min(v.len());
+    let (x, v) = (&x[..len], &mut v[..len]);
+    let c = S::from_f64(c);
+    sweep(len, Axpy::<S, FMA> { c, x, v }).to_f64()
+}
+
+/// `sum_k values[k] * v[indices[k]]`, or NaN if an index lies outside `v`.
+#[inline(always)]
+pub fn gather_dot<const FMA: bool, S: Scalar + Float, I: Index>(
+    indices: &[I],
+    values: &[S],
+    v: &[S],
+) -> f64 {
+    let len = indices.len().min(values.len());
+    let (indices, values) = (&indices[..len], &values[..len]);
+    let mut acc = [S::ZERO; STRANDS];
+    let (mut js, mut xs) = (indices.chunks_exact(STRANDS), values.chunks_exact(STRANDS));
+    for (j, x) in (&mut js).zip(&mut xs) {
+        for k in 0..STRANDS {
+            let Some(v) = v.get(j[k].position()) else {
+                return f64::NAN;
+            };
+            acc[k] = x[k].mul_add_if_fast::<FMA>(*v, acc[k]);
+        }
+    }
+    for (j, x) in js.remainder().iter().zip(xs.remainder()) {
+        let Some(v) = v.get(j.position()) else {
+            return f64::NAN;
+        };
+        acc[0] = x.mul_add_if_fast::<FMA>(*v, acc[0]);
+    }
+    ((acc[0] + acc[1]) + (acc[2] + acc[3])).to_f64()
+}
+
+/// `v[indices[k]] += c * values[k]` for every k; returns the change of `<v, v>`. An index that
+/// occurs twice counts twice; one outside `v` is passed over (the caller's `gather_dot` over the
+/// same row has reported it).
+#[inline(always)]
+pub fn scatter_axpy<const FMA: bool, S: Scalar + Float, I: Index>(
+    c: f64,
+    indices: &[I],
+    values: &[S],
+    v: &mut [S],
+) -> f64 {
+    let c = S::from_f64(c);
+    let len = indices.len().min(values.len());
+    let (indices, values) = (&indices[..len], &values[..len]);
+    let mut change = [S::ZERO; STRANDS];
+    let mut add = |j: &I, x: &S, change: &mut S| {
+        if let Some(v) = v.get_mut(j.position()) {
+            let step = c * *x;
+            let old = *v;
+            let new = old + step;
+            *v = new;
+            *change = step.mul_add_if_fast::<FMA>(old + new, *change);
+        }
+    };
+    let (mut js, mut xs) = (indices.chunks_exact(STRANDS), values.chunks_exact(STRANDS));
+    for (j, x) in (&mut js).zip(&mut xs) {
+        for k in 0..STRANDS {
+            add(&j[k], &x[k], &mut change[k]);
+        }
+    }
+    for (j, x) in js.remainder().iter().zip(xs.remainder()) {
+        add(j, x, &mut change[0]);
+    }
+    ((change[0] + change[1]) + (change[2] + change[3])).to_f64()
+}

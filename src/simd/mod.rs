@@ -1,0 +1,87 @@
+//! The loops that touch every feature: dot products and updates, dense and sparse.
+//!
+//! The bodies are portable Rust (`body.rs`). On x86-64 they are compiled three times, for the
+//! baseline, AVX2 with FMA, and AVX-512, and the best that the processor has is chosen once per
+//! process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a lower level, for tests and
+//! benches; a level that the processor lacks, or a word that names none, is not obeyed.
+//!
+//! Different levels group sums differently, so the last bits of a result depend on the level.
+
+mod body;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86;
+
+use crate::scalar::Index;
+
+/// What a scalar can do fast. Implemented for `f32` and `f64`.
+pub trait Simd: Sized {
+    /// `<x, v>`.
+    fn dot(x: &[Self], v: &[Self]) -> f64;
+    /// `v += c x`; returns the change of `<v, v>`.
+    fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64;
+    /// `sum_k values[k] v[indices[k]]`, or NaN if an index lies outside `v`.
+    fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64;
+    /// `v[indices[k]] += c values[k]`; returns the change of `<v, v>`.
+    fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64;
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod portable {
+    use super::{Index, Simd, body};
+
+    macro_rules! simd {
+        ($t:ty) => {
+            impl Simd for $t {
+                fn dot(x: &[Self], v: &[Self]) -> f64 {
+                    body::dot::<false, _>(x, v)
+                }
+                fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
+                    body::axpy::<false, _>(c, x, v)
+                }
+                fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
+                    body::gather_dot::<false, _, _>(indices, values, v)
+                }
+                fn scatter_axpy<I: Index>(
+                    c: f64,
+                    indices: &[I],
+                    values: &[Self],
+                    v: &mut [Self],
+                ) -> f64 {
+                    body::scatter_axpy::<false, _, _>(c, indices, values, v)
+                }
+            }
+        };
+    }
+    simd!(f32);
+    simd!(f64);
+}
+
+/// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
+#[inline(always)]
+#[allow(unsafe_code)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; `wrapping_add`
+        // makes no claim that the address lies within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
+/// Asks for every cache line of `slice`, the first [`PREFETCH_LINES`] at most: past that the
+/// processor's own prefetcher has seen the pattern.
+#[inline(always)]
+pub fn prefetch_all<T>(slice: &[T]) {
+    let per_line = (64 / size_of::<T>()).max(1);
+    for line in 0..slice.len().div_ceil(per_line).min(PREFETCH_LINES) {
+        prefetch(slice, line * per_line);
+    }
+    // The slice need not begin on a line.
+    prefetch(slice, slice.len().saturating_sub(1).min(PREFETCH_LINES * per_line));
+}
+
+const PREFETCH_LINES: usize = 8;
