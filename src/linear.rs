@@ -18,6 +18,9 @@ use crate::scalar::Scalar;
 /// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
 const SMALLEST_SCALE: f64 = 1e-9;
 
+/// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
+const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
+
 /// A weight vector per output, with an optional intercept.
 ///
 /// The intercept is the weight of a constant last feature, regularised like the others.
@@ -143,18 +146,15 @@ impl<S: Scalar> Linear<S> {
     /// `v *= a; a = 1`.
     fn fold(&mut self) {
         let w = &mut self.state;
-        if w.a == 0.0 {
-            // sum_s q_s w_s = A v - u outlives v.
-            for (u, v) in w.u.iter_mut().zip(&w.v) {
-                *u -= w.sum_a * v.to_f64();
-            }
-            for (u, b) in w.ub.iter_mut().zip(&w.b) {
-                *u -= w.sum_a * b;
-            }
-            w.sum_a = 0.0;
-        } else {
-            w.sum_a /= w.a;
+        // sum_s q_s w_s = A v - u must outlive v. Dividing A by a would do too, for a while: the next
+        // folding divides it again, and it overflows.
+        for (u, v) in w.u.iter_mut().zip(&w.v) {
+            *u -= w.sum_a * v.to_f64();
         }
+        for (u, b) in w.ub.iter_mut().zip(&w.b) {
+            *u -= w.sum_a * b;
+        }
+        w.sum_a = 0.0;
         for v in &mut w.v {
             *v = S::from_f64(w.a * v.to_f64());
         }
@@ -220,8 +220,10 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn scale(&mut self, c: f64) {
-        self.state.a *= c;
-        if self.state.a < SMALLEST_SCALE {
+        let w = &mut self.state;
+        w.a *= c;
+        let averaging = !w.u.is_empty();
+        if w.a < if averaging { SMALLEST_SCALE_AVERAGING } else { SMALLEST_SCALE } {
             self.fold();
         }
     }

@@ -54,8 +54,7 @@ impl Sampling {
         };
         Ok(Epoch {
             sampling: self,
-            // The stream number keeps epochs of one seed apart.
-            rng: Pcg64::new(u128::from(seed), u128::from(epoch)),
+            rng: Pcg64::new(spread(seed), spread(epoch)),
             units: (0..units).collect(),
             width,
             drawn: 0,
@@ -64,6 +63,12 @@ impl Sampling {
             n,
         })
     }
+}
+
+/// Small numbers, as seeds and epochs are, over all bits of a generator's state or stream.
+fn spread(x: u64) -> u128 {
+    // 2^128 over the golden ratio, made odd.
+    (u128::from(x) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
 }
 
 /// The rows of one epoch; see [`Sampling::epoch`].
@@ -172,10 +177,22 @@ mod tests {
         assert!(chi2 < 33.7, "{first:?}");
     }
 
+    /// The first rows of successive epochs are independent: 99 degrees of freedom.
+    #[test]
+    fn epochs_are_independent() {
+        let first = |epoch| rows(Sampling::Shuffle, 10, 7, epoch)[0];
+        let mut pairs = [0.0_f64; 100];
+        for epoch in 0..20_000 {
+            pairs[10 * first(epoch) + first(epoch + 1)] += 1.0;
+        }
+        let chi2: f64 = pairs.iter().map(|c| (c - 200.0).powi(2) / 200.0).sum();
+        assert!(chi2 < 161.3, "{chi2}");
+    }
+
     /// The orders of a seed are part of a release: they must not change under a user's feet.
     #[test]
     fn orders_are_stable() {
-        assert_eq!(rows(Sampling::Shuffle, 8, 0, 0), STABLE);
+        assert_eq!(rows(Sampling::Shuffle, 8, 0, 0), [7, 1, 6, 2, 3, 4, 5, 0]);
+        assert_eq!(rows(Sampling::Replacement, 8, 0, 0), [7, 0, 6, 5, 4, 4, 3, 3]);
     }
-    const STABLE: [usize; 8] = [0; 8];
 }
