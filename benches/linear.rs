@@ -1,1 +1,95 @@
-fn main(){}
+//! The cost of a linear step: `cargo bench --bench linear`.
+//!
+//! Throughput is in stored features, so that dense and sparse rows compare. `PEGASOS_SIMD` set to
+//! `baseline` or `avx2` shows what a lower instruction set costs.
+
+#![allow(missing_docs, reason = "criterion_main! writes an undocumented main")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pegasos::{
+    AnyLoss, Average, Binary, Csr, Dense, Examples, Linear, Params, Rows, Sampling, Scalar, Trainer,
+};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+
+fn uniform(rng: &mut Pcg64) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// One epoch over `x`, from nothing.
+fn epochs<X: Rows>(c: &mut Criterion, name: &str, x: X, y: &[u32], stored: usize) {
+    let (n, d) = (x.n_rows(), x.n_features());
+    let data = Examples::new(x, y, None).expect("a well-formed problem");
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Elements(stored as u64)).sample_size(20);
+    let base = Params::default();
+    let cases = [
+        ("hinge, shuffle", AnyLoss::Hinge, Sampling::Shuffle, base),
+        ("hinge, blocks", AnyLoss::Hinge, Sampling::Blocks, base),
+        ("hinge, storage", AnyLoss::Hinge, Sampling::Storage, base),
+        ("log loss, blocks", AnyLoss::Logistic, Sampling::Blocks, base),
+        (
+            "hinge, blocks, batches of 16",
+            AnyLoss::Hinge,
+            Sampling::Blocks,
+            Params { batch: 16, ..base },
+        ),
+        (
+            "hinge, blocks, averaged",
+            AnyLoss::Hinge,
+            Sampling::Blocks,
+            Params { average: Average::Polynomial, ..base },
+        ),
+    ];
+    for (case, loss, sampling, params) in cases {
+        group.bench_function(BenchmarkId::from_parameter(case), |b| {
+            b.iter(|| {
+                let linear = Linear::<X::Scalar>::new(1, d, 1.0).expect("weights");
+                let loss = Binary { loss, positive: 1 };
+                let mut trainer = Trainer::new(linear, loss, params).expect("parameters");
+                trainer.keep_ledger(n);
+                trainer.run(&data, sampling.epoch(n, 0, 0).expect("an order")).expect("a run")
+            });
+        });
+    }
+    group.finish();
+}
+
+fn dense<S: Scalar>(c: &mut Criterion, name: &str) {
+    let (n, d) = (100_000, 54);
+    let mut rng = Pcg64::new(1, 0);
+    let x: Vec<f64> = (0..n * d).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect();
+    let y: Vec<u32> = x
+        .chunks(d)
+        .map(|row| u32::from(row.iter().sum::<f64>() + 4.0 * uniform(&mut rng) > 2.0))
+        .collect();
+    let x: Vec<S> = x.into_iter().map(S::from_f64).collect();
+    epochs(c, name, Dense::new(&x, n, d).expect("a matrix"), &y, n * d);
+}
+
+fn sparse<S: Scalar>(c: &mut Criterion, name: &str) {
+    let (n, d, stored) = (100_000, 1 << 20, 43);
+    let mut rng = Pcg64::new(2, 0);
+    let y: Vec<u32> = (0..n).map(|_| u32::from(uniform(&mut rng) < 0.5)).collect();
+    // Words by a power law; every fourth from the class's own half of the vocabulary.
+    let indices: Vec<i32> = (0..n * stored)
+        .map(|k| {
+            let rank = (d as f64 * uniform(&mut rng).powi(3)) as usize;
+            let rank = if k % 4 == 0 { 2 * rank + y[k / stored] as usize } else { rank };
+            ((rank * 0x9e37_79b1) % d) as i32
+        })
+        .collect();
+    let values = vec![S::from_f64(1.0 / (stored as f64).sqrt()); n * stored];
+    let indptr: Vec<i32> = (0..=n).map(|i| (i * stored) as i32).collect();
+    epochs(c, name, Csr::new(&indptr, &indices, &values, d).expect("a matrix"), &y, n * stored);
+}
+
+fn all(c: &mut Criterion) {
+    dense::<f32>(c, "dense f32, 54 features");
+    dense::<f64>(c, "dense f64, 54 features");
+    sparse::<f32>(c, "sparse f32, 43 of 2^20 features");
+    sparse::<f64>(c, "sparse f64, 43 of 2^20 features");
+}
+
+criterion_group!(benches, all);
+criterion_main!(benches);

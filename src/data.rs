@@ -80,11 +80,7 @@ impl<'a, S: Scalar> Dense<'a, S> {
                 format_args!("{}", values.len()),
             ));
         }
-        Ok(Dense {
-            values,
-            n_rows,
-            n_features,
-        })
+        Ok(Dense { values, n_rows, n_features })
     }
 }
 
@@ -198,12 +194,7 @@ impl<'a, S: Scalar, I: Index> Csr<'a, S, I> {
                 format_args!("{last}"),
             ));
         }
-        Ok(Csr {
-            indptr,
-            indices,
-            values,
-            n_features,
-        })
+        Ok(Csr { indptr, indices, values, n_features })
     }
 }
 
@@ -249,10 +240,7 @@ impl<S: Scalar, I: Index> Rows for Csr<'_, S, I> {
         match (self.indices.get(span.clone()), self.values.get(span)) {
             (Some(indices), Some(values)) => CsrRow { indices, values },
             // Only where another thread has changed `indptr` since it was checked.
-            _ => CsrRow {
-                indices: I::NOWHERE,
-                values: S::ONE,
-            },
+            _ => CsrRow { indices: I::NOWHERE, values: S::ONE },
         }
     }
     #[inline]
@@ -269,11 +257,7 @@ impl<S: Scalar, I: Index> Rows for Csr<'_, S, I> {
 
 fn check_features(n_features: usize) -> Result<(), Error> {
     if n_features == 0 {
-        return Err(Error::shape(
-            "X",
-            format_args!("at least one feature"),
-            format_args!("0"),
-        ));
+        return Err(Error::shape("X", format_args!("at least one feature"), format_args!("0")));
     }
     Ok(())
 }
@@ -370,10 +354,7 @@ impl<'a, X: Rows> Examples<'a, X> {
                 // Negative indices arrive here as their two's complement.
                 error = Some(Error::index("X.indices", j as i64, d));
             } else if error.is_none() && !x.is_finite() {
-                error = Some(Error::non_finite(
-                    "X",
-                    format_args!("row {i}, column {j} holds {x}"),
-                ));
+                error = Some(Error::non_finite("X", format_args!("row {i}, column {j} holds {x}")));
             }
         });
         error.unwrap_or_else(|| {

@@ -16,10 +16,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(n_examples: usize, outputs: usize) -> Self {
-        Ledger {
-            outputs,
-            sums: vec![0.0; n_examples * outputs],
-        }
+        Ledger { outputs, sums: vec![0.0; n_examples * outputs] }
     }
 
     /// Number of examples.

@@ -1,4 +1,93 @@
-//! Support vector machines trained with stochastic sub-gradients.
+//! Support vector machines trained with stochastic sub-gradients: the Pegasos family.
+//!
+//! Minimises, for n examples with classes y and weights s,
+//!
+//! ```text
+//! P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, x_i>; y_i)
+//! ```
+//!
+//! and says how far from the minimum it is. In scikit-learn's terms `alpha = lambda` and
+//! `C = 1/(lambda n)`.
+//!
+//! # A first model
+//!
+//! ```
+//! use pegasos::{Binary, Dense, Examples, Hinge, Hypothesis, Linear, Params, Sampling, Trainer};
+//! use pegasos::Rows;
+//!
+//! // Four points on a line; class 1 lies to the right.
+//! let x = Dense::new(&[-2.0, -1.0, 1.0, 3.0_f32], 4, 1)?;
+//! let data = Examples::new(x, &[0, 0, 1, 1], None)?;
+//!
+//! // A weight for the feature and, by a constant feature of value 1, an intercept.
+//! let w = Linear::new(1, 1, 1.0)?;
+//! let loss = Binary { loss: Hinge, positive: 1 };
+//! let mut trainer = Trainer::new(w, loss, Params { lambda: 0.1, ..Params::default() })?;
+//! trainer.keep_ledger(data.len());
+//!
+//! for epoch in 0.. {
+//!     trainer.run(&data, Sampling::Shuffle.epoch(data.len(), 42, epoch)?)?;
+//!     // No solver of any kind can lower the objective by more than this.
+//!     if trainer.certificate(&data)?.relative_gap() < 0.02 {
+//!         break;
+//!     }
+//! }
+//! let mut score = [0.0];
+//! trainer.result().score(data.rows().row(3), &mut score);
+//! assert!(score[0] > 0.9);
+//! # Ok::<(), pegasos::Error>(())
+//! ```
+//!
+//! # One loop, and its parts
+//!
+//! Every algorithm here keeps an element w of a Hilbert space (one per output) and repeats: score
+//! an example, take the loss's coefficient, step, project, average. The papers differ in the parts
+//! they choose:
+//!
+//! | algorithm | [`Hypothesis`] | [`Loss`] | [`Schedule`] | [`Params::radius`] | [`Params::batch`] |
+//! |---|---|---|---|---|---|
+//! | Pegasos | [`Linear`] | [`Binary`] of [`Hinge`] | [`Pegasos`](Schedule::Pegasos) | none, or [`Loss::radius`] | 1 or more |
+//! | logistic regression by Pegasos | [`Linear`] | [`Binary`] of [`Logistic`] | [`Pegasos`](Schedule::Pegasos) | none, or [`Loss::radius`] | 1 or more |
+//! | online gradient descent (Zinkevich) | [`Linear`] | any | [`InvScaling`](Schedule::InvScaling) | given | 1 |
+//!
+//! So there is one training loop, [`Trainer::run`]. What looks like other ways of training is that
+//! loop, called otherwise:
+//!
+//! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`];
+//! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale and average
+//!   go on;
+//! * one against the rest: a trainer per class over the same rows, together by [`run_all`];
+//! * a run taken up again: [`Trainer::resume`] with a [`Linear::from_state`].
+//!
+//! # Floors
+//!
+//! A module uses those below it, never one above:
+//!
+//! ```text
+//! python                        the Python package's compiled half (feature "python")
+//! one_vs_rest                   problems side by side (feature "rayon")
+//! trainer                       the loop, and certificates
+//! linear                        w = a v, its norm and its average
+//! hypothesis  ledger            what is trained; what each example has contributed
+//! loss  schedule  order  data   scores to coefficients; step sizes; which row next; views of rows
+//! error  scalar  simd           the hot loops, the only unsafe code
+//! ```
+//!
+//! # Features
+//!
+//! * `rayon` (default): threads for [`run_all`].
+//! * `python`: the extension module of the Python package, with pyo3 and rust-numpy.
+//!
+//! # Sources
+//!
+//! * S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter. Pegasos: primal estimated sub-gradient
+//!   solver for SVM. Mathematical Programming 127 (2011).
+//! * K. Stratos. Notes on Pegasos. R. Johansson. Clarification of the pseudocode in the Pegasos
+//!   paper.
+//! * M. Zinkevich. Online convex programming and generalized infinitesimal gradient ascent. ICML
+//!   2003.
+//! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
+//!   results and optimal averaging schemes. ICML 2013.
 
 mod data;
 mod error;

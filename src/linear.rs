@@ -108,12 +108,9 @@ impl<S: Scalar> Linear<S> {
         if !(state.constant >= 0.0 && state.constant.is_finite()) {
             return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
         }
-        for (name, value) in [
-            ("a", state.a),
-            ("norm2", state.norm2),
-            ("sum_a", state.sum_a),
-            ("sum_q", state.sum_q),
-        ] {
+        for (name, value) in
+            [("a", state.a), ("norm2", state.norm2), ("sum_a", state.sum_a), ("sum_q", state.sum_q)]
+        {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }

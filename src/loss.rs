@@ -98,11 +98,7 @@ impl MarginLoss for Logistic {
     fn value_and_slope(self, m: f64) -> (f64, f64) {
         // The exponential of a number <= 0 never overflows.
         let e = (-m.abs()).exp();
-        if m > 0.0 {
-            (e.ln_1p(), e / (1.0 + e))
-        } else {
-            (e.ln_1p() - m, 1.0 / (1.0 + e))
-        }
+        if m > 0.0 { (e.ln_1p(), e / (1.0 + e)) } else { (e.ln_1p() - m, 1.0 / (1.0 + e)) }
     }
     fn conjugate(self, a: f64) -> f64 {
         // x ln x, continued by its limit 0 at x = 0.

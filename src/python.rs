@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,9 +53,8 @@ fn work(
     let mut size = 1024;
     loop {
         let start = Instant::now();
-        let done = py
-            .detach(|| catch_unwind(AssertUnwindSafe(|| piece(size))))
-            .map_err(|panic| {
+        let done =
+            py.detach(|| catch_unwind(AssertUnwindSafe(|| piece(size)))).map_err(|panic| {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
                 InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
@@ -110,12 +109,8 @@ enum Matrix<'py> {
     Csr64I64(CsrParts<'py, f64, i64>),
 }
 
-type CsrParts<'py, S, I> = (
-    PyReadonlyArray1<'py, I>,
-    PyReadonlyArray1<'py, I>,
-    PyReadonlyArray1<'py, S>,
-    usize,
-);
+type CsrParts<'py, S, I> =
+    (PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, S>, usize);
 
 type Problems<S> = Vec<Trainer<Linear<S>, Binary<AnyLoss>>>;
 
@@ -157,9 +152,7 @@ macro_rules! with {
     };
 }
 
-fn dense<'a, S: Scalar + numpy::Element>(
-    x: &'a PyReadonlyArray2<'_, S>,
-) -> PyResult<Dense<'a, S>> {
+fn dense<'a, S: Scalar + numpy::Element>(x: &'a PyReadonlyArray2<'_, S>) -> PyResult<Dense<'a, S>> {
     let [n_rows, n_features] = [x.shape()[0], x.shape()[1]];
     Ok(Dense::new(x.as_slice()?, n_rows, n_features)?)
 }
@@ -277,9 +270,8 @@ fn make<S: Scalar>(
 ) -> PyResult<Problems<S>> {
     let parsed: PyParams = params.extract()?;
     let (loss, params) = (parsed.loss()?, parsed.params()?);
-    let problem = |(k, &positive)| {
-        Ok(Trainer::resume(linear(k)?, Binary { loss, positive }, params, t)?)
-    };
+    let problem =
+        |(k, &positive)| Ok(Trainer::resume(linear(k)?, Binary { loss, positive }, params, t)?);
     positives.iter().enumerate().map(problem).collect()
 }
 
@@ -311,7 +303,10 @@ fn from_parts<S: Scalar + numpy::Element>(dict: &Bound<'_, PyDict>) -> PyResult<
         dict.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
     };
     let number = |name: &str| item(name)?.extract::<f64>();
-    let vector = |name: &str| Ok::<_, PyErr>(item(name)?.extract::<PyReadonlyArray1<'_, f64>>()?);
+    let vector = |name: &str| {
+        let item = item(name)?;
+        item.extract::<PyReadonlyArray1<'_, f64>>()
+    };
     let state = LinearState {
         v: item("v")?.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec(),
         b: vector("b")?.as_slice()?.to_vec(),
@@ -465,12 +460,24 @@ impl LinearTrainer {
     }
 
     /// The objective and its dual bound, for every problem.
-    fn evaluate(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<Vec<(f64, f64)>> {
-        with!(&self.trainers, &x, |problems, rows| evaluate(py, problems, &examples(rows, &labels)?))
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        x: Matrix<'_>,
+        labels: Labels<'_>,
+    ) -> PyResult<Vec<(f64, f64)>> {
+        with!(&self.trainers, &x, |problems, rows| evaluate(
+            py,
+            problems,
+            &examples(rows, &labels)?
+        ))
     }
 
     /// The weights, problems x features, flat, in the data's dtype; and the intercepts.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
+    fn result<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
         fn all<'py, S: Scalar + numpy::Element>(
             py: Python<'py>,
             problems: &Problems<S>,
@@ -478,10 +485,7 @@ impl LinearTrainer {
             let results: Vec<_> = problems.iter().map(Trainer::result).collect();
             let weights = results.iter().flat_map(Linear::weights).collect();
             let intercepts = results.iter().flat_map(Linear::intercepts).collect();
-            (
-                PyArray1::from_vec(py, weights).into_any(),
-                PyArray1::from_vec(py, intercepts),
-            )
+            (PyArray1::from_vec(py, weights).into_any(), PyArray1::from_vec(py, intercepts))
         }
         Ok(match &self.trainers {
             Trainers::F32(problems) => all(py, problems),

@@ -6,7 +6,9 @@ use crate::simd::Simd;
 
 /// `f32` or `f64`: what features and weights are stored in. Scores, coefficients, scales and norms
 /// are `f64` whatever the scalar. Sealed.
-pub trait Scalar: Simd + Copy + Default + PartialEq + Debug + Display + Send + Sync + 'static {
+pub trait Scalar:
+    Simd + Copy + Default + PartialEq + Debug + Display + Send + Sync + 'static
+{
     /// Widens to `f64`, exactly.
     fn to_f64(self) -> f64;
     /// Rounds to the nearest value of the scalar.

@@ -166,15 +166,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         }
         let unprojected = params.schedule == Schedule::Pegasos && params.radius.is_none();
         let plain = unprojected && (t > 0 || hypothesis.norm2() == 0.0);
-        Ok(Trainer {
-            batch: Batch::<L>::new(),
-            hypothesis,
-            loss,
-            params,
-            t,
-            plain,
-            ledger: None,
-        })
+        Ok(Trainer { batch: Batch::<L>::new(), hypothesis, loss, params, t, plain, ledger: None })
     }
 
     /// From here on records the coefficients of `n_examples` examples, so that
@@ -327,9 +319,10 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         let s = self.params.t0 + self.t as f64;
         let factor = data.len() as f64 / s;
         // Without the closed form of w (see `plain`) the ledger is no dual point of this w.
-        let ledger = self.ledger.as_ref().filter(|ledger| {
-            self.plain && self.t > 0 && ledger.len() == data.len()
-        });
+        let ledger = self
+            .ledger
+            .as_ref()
+            .filter(|ledger| self.plain && self.t > 0 && ledger.len() == data.len());
         let (label, weight) = (|i| data.label(i), |i| data.weight(i));
         Ok(Evaluation {
             mean: self.hypothesis.mean(),
@@ -440,14 +433,7 @@ struct Ahead<I> {
 
 impl<I: Iterator<Item = usize>> Ahead<I> {
     fn new(order: I) -> Self {
-        Ahead {
-            order,
-            window: [0; WINDOW],
-            at: 0,
-            end: 0,
-            over: false,
-            wrong: None,
-        }
+        Ahead { order, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
     }
 
     #[inline(never)]

@@ -35,7 +35,8 @@ fn compositions() -> Vec<Params> {
 fn a_run_in_pieces_is_the_run() {
     let problem = Problem::new(97, 6, 1);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
-    let order: Vec<usize> = Sampling::Replacement.epoch(400, 3, 0).unwrap().map(|i| i % 97).collect();
+    let order: Vec<usize> =
+        Sampling::Replacement.epoch(400, 3, 0).unwrap().map(|i| i % 97).collect();
     for params in compositions() {
         let mut whole = trainer(6, params);
         whole.run(&data, order.iter().copied()).unwrap();

@@ -199,45 +199,204 @@ macro_rules! avx512 {
     };
 }
 avx512!(
-    f32, __m512, __mmask16, 16, _mm512_set1_ps, _mm512_setzero_ps, _mm512_loadu_ps,
-    _mm512_maskz_loadu_ps, _mm512_maskz_compress_ps, _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps,
-    _mm512_add_ps, _mm512_mul_ps, _mm512_reduce_add_ps
+    f32,
+    __m512,
+    __mmask16,
+    16,
+    _mm512_set1_ps,
+    _mm512_setzero_ps,
+    _mm512_loadu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_maskz_compress_ps,
+    _mm512_storeu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_fmadd_ps,
+    _mm512_add_ps,
+    _mm512_mul_ps,
+    _mm512_reduce_add_ps
 );
 avx512!(
-    f64, __m512d, __mmask8, 8, _mm512_set1_pd, _mm512_setzero_pd, _mm512_loadu_pd,
-    _mm512_maskz_loadu_pd, _mm512_maskz_compress_pd, _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd,
-    _mm512_add_pd, _mm512_mul_pd, _mm512_reduce_add_pd
+    f64,
+    __m512d,
+    __mmask8,
+    8,
+    _mm512_set1_pd,
+    _mm512_setzero_pd,
+    _mm512_loadu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_maskz_compress_pd,
+    _mm512_storeu_pd,
+    _mm512_mask_storeu_pd,
+    _mm512_fmadd_pd,
+    _mm512_add_pd,
+    _mm512_mul_pd,
+    _mm512_reduce_add_pd
 );
 
-macro_rules! simd {
+/// What [`Simd`] does at a given level.
+macro_rules! at_level {
     ($t:ident) => {
-        impl Simd for $t {
+        impl AtLevel for $t {
             #[inline(always)]
-            fn dot(x: &[Self], v: &[Self]) -> f64 {
-                match level() {
-                    // SAFETY: the level is never above what the processor has.
+            fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64 {
+                match level {
+                    // SAFETY: no level is above `best()`.
                     Level::Avx512 => unsafe { $t::dot(x, v) },
-                    level => dot::at(level, x, v),
+                    _ => dot::at(level, x, v),
                 }
             }
             #[inline(always)]
-            fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
-                match level() {
-                    // SAFETY: the level is never above what the processor has.
+            fn axpy_at(level: Level, c: f64, x: &[Self], v: &mut [Self]) -> f64 {
+                match level {
+                    // SAFETY: no level is above `best()`.
                     Level::Avx512 => unsafe { $t::axpy(c, x, v) },
-                    level => axpy::at(level, c, x, v),
+                    _ => axpy::at(level, c, x, v),
                 }
+            }
+        }
+
+        impl Simd for $t {
+            #[inline(always)]
+            fn dot(x: &[Self], v: &[Self]) -> f64 {
+                Self::dot_at(level(), x, v)
+            }
+            #[inline(always)]
+            fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
+                Self::axpy_at(level(), c, x, v)
             }
             #[inline(always)]
             fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
                 gather_dot::at(level(), indices, values, v)
             }
             #[inline(always)]
-            fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64 {
+            fn scatter_axpy<I: Index>(
+                c: f64,
+                indices: &[I],
+                values: &[Self],
+                v: &mut [Self],
+            ) -> f64 {
                 scatter_axpy::at(level(), c, indices, values, v)
             }
         }
     };
 }
-simd!(f32);
-simd!(f64);
+
+trait AtLevel: Sized {
+    fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64;
+    fn axpy_at(level: Level, c: f64, x: &[Self], v: &mut [Self]) -> f64;
+}
+at_level!(f32);
+at_level!(f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The levels that this processor has.
+    fn levels() -> impl Iterator<Item = Level> {
+        [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= best())
+    }
+
+    /// Numbers that are exact in f32, of mixed signs and sizes.
+    fn number(k: usize) -> f64 {
+        ((k * 7919 + 13) % 201) as f64 / 16.0 - 6.0
+    }
+
+    /// Every loop at every level against plain sums, at every length and offset.
+    fn agrees<S: Number + AtLevel>(tolerance: f64) {
+        for len in 0..=67 {
+            for offset in 0..4 {
+                let all: Vec<S> = (0..len + offset).map(|k| S::from_f64(number(k))).collect();
+                let x = &all[offset..];
+                let v: Vec<S> = (0..len).map(|k| S::from_f64(number(3 * k + 1))).collect();
+                let wide = 3 * len + 1;
+                let indices: Vec<i32> = (0..len).map(|k| ((k * 31 + 5) % wide) as i32).collect();
+                let vs: Vec<S> = (0..wide).map(|k| S::from_f64(number(k + 2))).collect();
+                let c = -0.375;
+                let size: f64 = 1.0 + len as f64 * 150.0;
+                for level in levels() {
+                    let near = |got: f64, want: f64, what: &str| {
+                        let error = (got - want).abs() / size;
+                        assert!(error < tolerance, "{what} {level:?}, {len}: {got}, not {want}");
+                    };
+                    let pairs = x.iter().zip(&v).map(|(x, v)| x.to_f64() * v.to_f64());
+                    near(S::dot_at(level, x, &v), pairs.sum(), "dot");
+
+                    let mut new = v.clone();
+                    let change = S::axpy_at(level, c, x, &mut new);
+                    let mut want = 0.0;
+                    for k in 0..len {
+                        let sum = v[k].to_f64() + c * x[k].to_f64();
+                        near(new[k].to_f64(), sum, "axpy");
+                        want += sum * sum - v[k].to_f64() * v[k].to_f64();
+                    }
+                    near(change, want, "change of axpy");
+
+                    let pairs = x.iter().zip(&indices);
+                    let pairs = pairs.map(|(x, &j)| x.to_f64() * vs[j as usize].to_f64());
+                    near(gather_dot::at(level, &indices, x, &vs), pairs.sum(), "gather");
+
+                    let mut new = vs.clone();
+                    let change = scatter_axpy::at(level, c, &indices, x, &mut new);
+                    let mut want: Vec<f64> = vs.iter().map(|v| v.to_f64()).collect();
+                    for (x, &j) in x.iter().zip(&indices) {
+                        want[j as usize] += c * x.to_f64();
+                    }
+                    let square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
+                    let old: Vec<f64> = vs.iter().map(|v| v.to_f64()).collect();
+                    near(change, square(&want) - square(&old), "change of scatter");
+                    for (new, want) in new.iter().zip(&want) {
+                        near(new.to_f64(), *want, "scatter");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_agree_with_plain_sums() {
+        agrees::<f32>(1e-6);
+        agrees::<f64>(1e-15);
+    }
+
+    /// Wherever the bad index stands: in a full group or in the remainder.
+    #[test]
+    fn an_index_outside_is_seen_and_never_followed() {
+        for level in levels() {
+            for len in 1..=19 {
+                for at in 0..len {
+                    let mut indices = vec![0_i64; len];
+                    let values = vec![1.0_f32; len];
+                    for bad in [4, -1, i64::MAX, i64::MIN] {
+                        indices[at] = bad;
+                        let mut v = [1.0; 4];
+                        assert!(gather_dot::at(level, &indices, &values, &v).is_nan());
+                        scatter_axpy::at(level, 1.0, &indices, &values, &mut v);
+                        assert_eq!(v, [1.0 + (len - 1) as f32, 1.0, 1.0, 1.0]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The longer of two slices is cut, and a number that is not finite shows.
+    #[test]
+    fn odd_slices_are_safe() {
+        for level in levels() {
+            for len in 0..40 {
+                let x = vec![1.0_f64; 40];
+                let mut v = vec![2.0; len];
+                assert_eq!(f64::dot_at(level, &x, &v), 2.0 * len as f64);
+                assert_eq!(f64::dot_at(level, &v, &x), 2.0 * len as f64);
+                assert_eq!(f64::axpy_at(level, 1.0, &x, &mut v), 5.0 * len as f64);
+                for bad in [f64::NAN, f64::INFINITY] {
+                    for at in 0..len {
+                        let mut x = x.clone();
+                        x[at] = bad;
+                        assert!(!f64::dot_at(level, &x, &vec![0.0; len]).is_finite());
+                    }
+                }
+            }
+        }
+    }
+}

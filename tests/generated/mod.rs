@@ -33,9 +33,8 @@ impl Problem {
     pub fn new(n: usize, d: usize, seed: u64) -> Self {
         let mut rng = Pcg64::new(u128::from(seed), 0);
         let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let x: Vec<f64> = (0..n * d)
-            .map(|_| if uniform() < 0.5 { 0.0 } else { 2.0 * uniform() - 1.0 })
-            .collect();
+        let x: Vec<f64> =
+            (0..n * d).map(|_| if uniform() < 0.5 { 0.0 } else { 2.0 * uniform() - 1.0 }).collect();
         let hidden: Vec<f64> = (0..d).map(|_| 2.0 * uniform() - 1.0).collect();
         let y = x
             .chunks(d)

@@ -1,0 +1,32 @@
+# make demo   sets everything up in .venv and trains two models
+# make test   sets everything up in .venv and runs every test
+# make bench  the comparison with scikit-learn (minutes), then Rust's own benches
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+
+.PHONY: demo test bench clean
+
+demo: .venv/demo.stamp
+	$(BIN)/python docs/demo.py
+
+test: .venv/test.stamp
+	cargo test --locked
+	cargo test --locked --no-default-features
+	$(BIN)/python -m pytest
+
+bench: .venv/test.stamp
+	$(BIN)/python benches/compare.py
+	cargo bench --locked
+
+.venv/demo.stamp: EXTRAS :=
+.venv/test.stamp: EXTRAS := [test]
+.venv/demo.stamp .venv/test.stamp: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) must be Python 3.11 or newer; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.$(EXTRAS)'
+	touch $@
+
+clean:
+	rm -rf .venv target python/pegasos/*.so
