@@ -358,18 +358,24 @@ impl<'a, X: Rows> Examples<'a, X> {
             }
         });
         error.unwrap_or_else(|| {
-            Error::non_finite("X", format_args!("the score of row {i} overflows"))
+            Error::non_finite("X", format_args!("row {i} makes scores or weights overflow"))
         })
     }
 
-    /// Checks every value and column index of these rows. O(nnz), at the speed of memory. Training
-    /// finds bad data by itself, but only when it comes to it; this finds it before w has moved.
+    /// Checks every value and column index of these rows, and that no row is so large that weights
+    /// overflow. O(nnz), at the speed of memory. Training finds bad data by itself, but only when it
+    /// comes to it; this finds it before w has moved.
     pub fn check(&self, rows: std::ops::Range<usize>) -> Result<(), Error> {
+        let d = self.x.n_features();
         for i in rows {
-            let mut bad = false;
-            let d = self.x.n_features();
-            self.x.row(i).for_each(|j, x| bad |= j >= d || !x.is_finite());
-            if bad {
+            let (mut norm2, mut outside) = (0.0, false);
+            self.x.row(i).for_each(|j, x| {
+                outside |= j >= d;
+                norm2 += x * x;
+            });
+            // False for NaN too.
+            let fits = norm2 <= X::Scalar::LARGEST_NORM2;
+            if outside || !fits {
                 return Err(self.diagnose(i));
             }
         }

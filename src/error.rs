@@ -1,6 +1,6 @@
 //! What can go wrong, and how it is said.
 
-use std::fmt::{self, Display};
+use std::fmt::{self, Debug, Display};
 
 /// Everything a caller can get wrong. Its text names the argument, the value it had and what would
 /// be right; [`kind`](Error::kind) is for code.
@@ -9,7 +9,7 @@ use std::fmt::{self, Display};
 /// use pegasos::{ErrorKind, Params};
 ///
 /// let error = Params { lambda: -1.0, ..Params::default() }.check().unwrap_err();
-/// assert_eq!(error.to_string(), "lambda must be > 0 and finite, got -1");
+/// assert_eq!(error.to_string(), "lambda must be > 0 and finite, got -1.0");
 /// assert!(matches!(error.kind(), ErrorKind::Parameter { name: "lambda", .. }));
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -68,8 +68,9 @@ impl Error {
         &self.kind
     }
 
-    pub(crate) fn parameter(name: &'static str, value: impl Display, want: &'static str) -> Self {
-        let value = value.to_string();
+    pub(crate) fn parameter(name: &'static str, value: impl Debug, want: &'static str) -> Self {
+        // `Display` writes 1e-300 with three hundred zeros.
+        let value = format!("{value:?}");
         ErrorKind::Parameter { name, value, want }.into()
     }
 

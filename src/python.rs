@@ -32,9 +32,11 @@ pyo3::create_exception!(
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
+        // The one parameter whose name in Python is another.
+        let text = error.to_string().replace("lambda", "alpha");
         match error.kind() {
-            ErrorKind::NonFinite { .. } => NonFiniteError::new_err(error.to_string()),
-            _ => PyValueError::new_err(error.to_string()),
+            ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
+            _ => PyValueError::new_err(text),
         }
     }
 }
@@ -331,7 +333,9 @@ fn run<X: Rows>(
 ) -> PyResult<Report> {
     let batch = problems.first().map_or(1, |problem| problem.params().batch);
     let mut order = order.rows(data.len())?;
-    let pool = (problems.len() > 1 && threads > 1).then(|| pool(threads)).transpose()?;
+    // A thread more than there are problems would never have work.
+    let threads = threads.min(problems.len());
+    let pool = (threads > 1).then(|| pool(threads)).transpose()?;
     let mut total = Report::default();
     let mut taken = Vec::new();
     work(py, progress, |size| {
@@ -425,6 +429,13 @@ impl LinearTrainer {
         match &mut self.trainers {
             Trainers::F32(problems) => problems.iter_mut().for_each(|p| p.keep_ledger(n_examples)),
             Trainers::F64(problems) => problems.iter_mut().for_each(|p| p.keep_ledger(n_examples)),
+        }
+    }
+
+    fn forget_ledger(&mut self) {
+        match &mut self.trainers {
+            Trainers::F32(problems) => problems.iter_mut().for_each(Trainer::forget_ledger),
+            Trainers::F64(problems) => problems.iter_mut().for_each(Trainer::forget_ledger),
         }
     }
 

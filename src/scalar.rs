@@ -13,6 +13,8 @@ pub trait Scalar:
     fn to_f64(self) -> f64;
     /// Rounds to the nearest value of the scalar.
     fn from_f64(x: f64) -> Self;
+    /// The largest `<x, x>` of an example that sums of examples, squared, surely survive.
+    const LARGEST_NORM2: f64;
     /// One 1.
     const ONE: &'static [Self];
 }
@@ -26,6 +28,7 @@ impl Scalar for f32 {
     fn from_f64(x: f64) -> Self {
         x as f32
     }
+    const LARGEST_NORM2: f64 = 1e24;
     const ONE: &'static [Self] = &[1.0];
 }
 
@@ -38,6 +41,7 @@ impl Scalar for f64 {
     fn from_f64(x: f64) -> Self {
         x
     }
+    const LARGEST_NORM2: f64 = 1e280;
     const ONE: &'static [Self] = &[1.0];
 }
 

@@ -47,7 +47,7 @@ impl Schedule {
         }
         // A first step that shrinks w by more than all of it would make it swing ever wider.
         if eta0 * lambda > 1.0 {
-            return Err(Error::parameter("eta0", eta0, "<= 1/lambda (1/alpha)"));
+            return Err(Error::parameter("eta0", eta0, "<= 1/lambda"));
         }
         if !(power >= 0.0 && power.is_finite()) {
             return Err(Error::parameter("power_t", power, ">= 0 and finite"));

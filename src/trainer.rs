@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::{Certificate, Ledger};
 use crate::loss::Loss;
+use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 
 /// The parameters of training. All checks are in [`Params::check`], which [`Trainer::new`] calls.
@@ -78,7 +79,7 @@ impl Params {
     /// Refuses parameters outside their range.
     pub fn check(&self) -> Result<(), Error> {
         let positive = |x: f64| x > 0.0 && x.is_finite();
-        if !positive(self.lambda) {
+        if !positive(self.lambda) || !positive(1.0 / self.lambda) {
             return Err(Error::parameter("lambda", self.lambda, "> 0 and finite"));
         }
         if !(self.t0 >= 0.0 && self.t0.is_finite()) {
@@ -176,6 +177,11 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         self.ledger = Some(Ledger::new(n_examples, self.hypothesis.outputs()));
     }
 
+    /// Records no more, and forgets what was recorded: for a trainer that goes on with other examples.
+    pub fn forget_ledger(&mut self) {
+        self.ledger = None;
+    }
+
     /// Steps done.
     pub fn t(&self) -> u64 {
         self.t
@@ -244,8 +250,12 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
             self.step(data, size);
         }
         // One overflow anywhere makes the carried norm infinite or NaN for good.
-        if !self.hypothesis.norm2().is_finite() {
-            return Err(Error::non_finite("X", format_args!("the norm of w overflows")));
+        let norm = H::Scalar::from_f64(self.hypothesis.norm2().sqrt());
+        if !norm.to_f64().is_finite() {
+            return Err(Error::non_finite(
+                "X",
+                format_args!("w overflows at lambda = {:?}", self.params.lambda),
+            ));
         }
         Ok(report)
     }

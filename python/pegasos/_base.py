@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -163,7 +162,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             y,
             accept_sparse="csr",
             accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
+            # Weights that exist stay in their precision.
+            dtype=[np.float64, np.float32] if reset else np.dtype(self._trainer.dtype),
             order="C",
             # Training meets every value anyway.
             ensure_all_finite=False,
@@ -175,26 +175,49 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             codes = encode_among(y, classes)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            if not weight.any():
+                raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
             of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
+                raise ValueError(f"class_weight must be finite and >= 0, got {self.class_weight}")
             weight = of_class[codes] if weight is None else weight * of_class[codes]
         return as_data(X, codes, weight), classes
 
     @contextmanager
-    def _explaining(self, X: Any) -> Iterator[None]:
-        """Says of NaN and infinity what scikit-learn would say."""
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Puts the attributes back if the call fails: a model in use stays as it was."""
+        before = self.__dict__.copy()
         try:
             yield
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    @contextmanager
+    def _learning(self, run: Run, data: Data, classes: np.ndarray) -> Iterator[None]:
+        """Keeps what ``run`` has learned, and explains numbers that are not finite."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            # What has been learned so far is a model too.
+            if run.trainer.t > 0:
+                self._settle(run, classes)
+            raise
         except NonFiniteError as error:
             assert_all_finite(
-                X.data if issparse(X) else X,
+                data.X.data if issparse(data.X) else data.X,
                 input_name="X",
                 estimator_name=type(self).__name__,
             )
             raise ValueError(
                 f"{error}; scale the features (StandardScaler), or lower eta0 if you have set it"
             ) from None
+        self._settle(run, classes)
 
     # -- training
 
@@ -214,17 +237,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             )
             data, held_out = (data.take(part) for part in parts)
         if going_on:
-            self._check_dtype(data)
             run = Run(self._trainer, self._seed, self._epoch)
         else:
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
-        with self._explaining(data.X):
-            try:
-                self._run_epochs(run, data, held_out, certify=not going_on)
-            finally:
-                # An interrupted fit leaves what it has; one that failed at once leaves nothing.
-                if run.trainer.t > 0 and not isinstance(sys.exception(), ValueError):
-                    self._settle(run, classes)
+        with self._learning(run, data, classes):
+            self._run_epochs(run, data, held_out, certify=not going_on)
         return self
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
@@ -240,7 +257,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         evaluations = evaluated_epochs()
         evaluation = next(evaluations)
         with tqdm(
-            total=self.max_iter * data.n,
+            total=self.max_iter * (data.n if isinstance(order, str) else len(order)),
             desc=type(self).__name__,
             unit=" rows",
             unit_scale=True,
@@ -253,7 +270,9 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
                 if n_iter == evaluation or n_iter == self.max_iter:
                     evaluation = next(evaluations)
                     run.evaluate(data)
-                    bar.set_postfix(objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}")
+                    bar.set_postfix(
+                        objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
+                    )
                 if held_out is not None:
                     over = watch.is_over(1.0 - self._accuracy(run.trainer, held_out))
                 elif certify:
@@ -261,7 +280,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
                 else:
                     over = watch.is_over(run.losses[-1])
                 if over:
-                    if n_iter < evaluation:
+                    bar.total = bar.n
+                    if np.isnan(run.objective):
                         run.evaluate(data)
                     return
         if self.tol is not None:
@@ -270,7 +290,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
                 + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certify else "")
                 + ". Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
@@ -294,45 +314,44 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             classes = self.classes_
         data, classes = self._examples(X, y, sample_weight, classes, reset=first)
         if first:
-            seed = check_random_state(self.random_state).randint(
-                np.iinfo(np.int64).max, dtype=np.int64
-            )
-            run = Run(self._make_trainer(data, len(classes)), int(seed), 0)
+            random = check_random_state(self.random_state)
+            seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+            run = Run(self._make_trainer(data, len(classes)), seed, 0)
         else:
-            self._check_dtype(data)
             run = Run(self._trainer, self._seed, self._epoch)
-        with self._explaining(data.X):
+        with self._learning(run, data, classes):
             run.trainer.check(data.rows, data.labels)
             run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
-        self._settle(run, classes)
         return self
 
-    def _check_dtype(self, data: Data) -> None:
-        if data.X.dtype.name != self._trainer.dtype:
-            raise ValueError(
-                f"X must have dtype {self._trainer.dtype}, as in the first call, got {data.X.dtype}"
-            )
-
     def _has_certificate(self) -> bool:
-        """Whether the ledger of violations is a dual point: `Notes` of the classifiers."""
-        return (
-            self.learning_rate == "pegasos" and not self.projection and self.sampling != "replacement"
-        )
+        """Whether the ledger of violations is a dual point worth looking at."""
+        replaced = isinstance(self.sampling, str) and self.sampling == "replacement"
+        return self.learning_rate == "pegasos" and not self.projection and not replaced
 
     def _order(self, n: int) -> str | np.ndarray:
         if isinstance(self.sampling, str):
             return self.sampling
-        order = column_or_1d(self.sampling, dtype=np.int64)
-        if order.size == 0 or order.min() < 0 or order.max() >= n:
-            raise ValueError(f"sampling must hold row numbers in 0..{n}, got {self.sampling!r}")
-        return order
+        order = np.asarray(self.sampling)
+        rows = order.ndim == 1 and order.size > 0 and order.dtype.kind in "iu"
+        if not rows or order.min() < 0 or order.max() >= n:
+            raise ValueError(
+                f"sampling must name a way of sampling or hold row numbers in 0..{n}, "
+                f"got {self.sampling!r}"
+            )
+        return np.require(order, np.int64, ["C", "A"])
 
     def _accuracy(self, trainer: LinearTrainer, data: Data) -> float:
         scores = self._scores(trainer, data.X)
         guess = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0
-        return float(np.average(guess == data.labels[0], weights=data.labels[1]))
+        weight = data.labels[1]
+        if weight is not None and not weight.any():
+            raise ValueError("sample_weight must be > 0 somewhere in the held-out part of the rows")
+        return float(np.average(guess == data.labels[0], weights=weight))
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
+        # The ledger speaks of the rows of this fit alone.
+        run.trainer.forget_ledger()
         self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
         self.classes_ = classes
         self.t_ = run.trainer.t
@@ -367,12 +386,12 @@ class Run:
     ) -> None:
         """Visits all rows once, or those of an explicit order."""
         this = (order, self.seed, self.epoch) if isinstance(order, str) else order
+        self.epoch += 1
+        self.objective = self.dual = np.nan
         visited, _, loss = self.trainer.run(
             data.rows, data.labels, this, threads=threads, progress=progress
         )
-        self.epoch += 1
         self.losses.append(loss / visited)
-        self.objective = self.dual = np.nan
 
     def evaluate(self, data: Data) -> None:
         """The objective and its bound, summed over the problems."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,20 +21,28 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+# What fits into the compiled half's integers.
+_LARGEST = 2**63 - 1
+
+
 class _Exported:
-    """The arrays of a trainer, exported when first asked for.
+    """The arrays of a trainer, exported when asked for and not before.
 
     A stream of single examples must not pay O(n_features) for each.
     """
 
     def __init__(self, trainer: LinearTrainer) -> None:
         self.trainer = trainer
+        self._t = -1
 
-    @cached_property
+    @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
-        weights, intercepts = self.trainer.result()
-        return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
+        if self._t != self.trainer.t:
+            weights, intercepts = self.trainer.result()
+            self._arrays = weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
+            self._t = self.trainer.t
+        return self._arrays
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -62,9 +69,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         "average": [
             "boolean",
             StrOptions({"uniform", "polynomial"}),
-            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, 1, _LARGEST, closed="both"),
         ],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, _LARGEST, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "early_stopping": ["boolean"],
@@ -139,12 +146,14 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all of the examples, for at most ``max_iter`` epochs."""
-        return self._fit(X, y, sample_weight)
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Visit these examples once, going on from where training is."""
-        return self._partial_fit(X, y, classes, sample_weight)
+        with self._all_or_nothing():
+            return self._partial_fit(X, y, classes, sample_weight)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -1,0 +1,313 @@
+"""Fits agree with the pseudo-code, step for step."""
+
+import numpy as np
+import oracle
+import pytest
+from pegasos import PegasosClassifier
+from scipy import sparse
+
+LOSSES = ["hinge", "squared_hinge", "log_loss"]
+
+
+def close(got, want, rtol):
+    return np.linalg.norm(np.subtract(got, want)) <= rtol * np.linalg.norm(want)
+
+
+def learned(model, k=0):
+    """The weights of class k, ending with that of the constant feature."""
+    scaling = model.intercept_scaling if model.fit_intercept else 1.0
+    return np.append(model.coef_[k], model.intercept_[k] / scaling)
+
+
+def examples(n=23, d=5, n_classes=2):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(n, d)) / np.sqrt(d)
+    X[random.random(size=X.shape) < 0.3] = 0.0
+    y = random.integers(n_classes, size=n)
+    y[:n_classes] = np.arange(n_classes)
+    weights = random.uniform(0.2, 3.0, size=n)
+    weights[::5] = 0.0
+    return X, y, weights, random.permutation(n)
+
+
+def signs_of(y, positive=1):
+    return np.where(y == positive, 1.0, -1.0)
+
+
+def model_of(order, **params):
+    default = {"alpha": 0.3, "tol": None, "max_iter": 3, "sampling": order, "eta0": 0.4}
+    return PegasosClassifier(**{**default, **params})
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [None, 1.0, 2.5])
+@pytest.mark.parametrize("t0", ["auto", 5.0])
+@pytest.mark.parametrize("average", [False, True, "uniform", 7])
+@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_grid(loss, learning_rate, batch_size, projection, average, t0, intercept, weighted):
+    X, y, weights, order = examples()
+    weights = weights if weighted else None
+    model = model_of(
+        order,
+        loss=loss,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        projection=projection,
+        average=average,
+        t0=t0,
+        fit_intercept=intercept is not None,
+        intercept_scaling=intercept or 1.0,
+    )
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3, weights)
+    for data in (X, sparse.csr_matrix(X)):
+        model.fit(data, y, sample_weight=weights)
+        assert close(learned(model), want.w, 1e-9)
+        assert model.t_ == want.t
+        assert model.n_iter_ == 3
+        assert model.loss_curve_ == pytest.approx(want.losses, rel=1e-9)
+
+
+@pytest.mark.parametrize("average", [False, True, "uniform"])
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_single_precision(loss, learning_rate, batch_size, average):
+    X, y, weights, order = examples()
+    X = X.astype(np.float32)
+    model = model_of(
+        order, loss=loss, learning_rate=learning_rate, batch_size=batch_size, average=average
+    )
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3, weights)
+    for data in (X, sparse.csr_array(X)):
+        model.fit(data, y, sample_weight=weights)
+        assert model.coef_.dtype == np.float32
+        assert close(learned(model), want.w, 1e-4)
+
+
+@pytest.mark.parametrize("power_t", [0.0, 0.3, 0.5, 1.0, 2.0])
+def test_powers_of_the_step_number(power_t):
+    X, y, _, order = examples()
+    model = model_of(order, learning_rate="invscaling", power_t=power_t, projection=True)
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3)
+    assert close(learned(model.fit(X, y)), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("average", [False, True, "uniform", 30])
+@pytest.mark.parametrize("shrink", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+def test_weights_that_fade_fast(loss, shrink, average):
+    # 69 steps of such factors leave the range that a scale of its own may have.
+    X, y, _, order = examples()
+    alpha = 0.25
+    model = model_of(
+        order,
+        loss=loss,
+        alpha=alpha,
+        learning_rate="constant",
+        eta0=(1.0 - shrink) / alpha,
+        average=average,
+    )
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3)
+    for data in (X, sparse.csr_array(X)):
+        assert close(learned(model.fit(data, y)), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("average", [False, "uniform"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_batch_larger_than_the_data(loss, average):
+    X, y, weights, order = examples()
+    model = model_of(order, loss=loss, batch_size=100, max_iter=20, average=average)
+    want = oracle.train_like(model, X, signs_of(y), [order] * 20, weights)
+    assert close(learned(model.fit(X, y, sample_weight=weights)), want.w, 1e-9)
+    assert model.t_ == 20
+
+
+def test_an_average_that_has_not_begun_is_the_last_iterate():
+    X, y, _, order = examples()
+    last = model_of(order).fit(X, y)
+    averaged = model_of(order, average=3 * len(y) + 1).fit(X, y)
+    assert np.array_equal(averaged.coef_, last.coef_)
+    begun = model_of(order, average=3 * len(y)).fit(X, y)
+    assert close(learned(begun), learned(last), 1e-12)
+
+
+def test_one_and_true_are_different_averages():
+    X, y, _, order = examples()
+    uniform = model_of(order, average="uniform").fit(X, y)
+    assert np.array_equal(model_of(order, average=1).fit(X, y).coef_, uniform.coef_)
+    assert not np.array_equal(model_of(order, average=True).fit(X, y).coef_, uniform.coef_)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_row(loss):
+    X, y, _, _ = examples()
+    rows = np.array([1, 1])
+    model = model_of(rows[:1], loss=loss, max_iter=5)
+    model.partial_fit(X[1:2], y[1:2], classes=[0, 1])
+    for _ in range(4):
+        model.partial_fit(X[1:2], y[1:2])
+    want = oracle.train_like(model.set_params(sampling=[1]), X, signs_of(y), [rows[:1]] * 5, None, rows)
+    assert close(learned(model), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_feature(loss):
+    X, y, weights, order = examples(d=1)
+    for data in (X, sparse.csr_array(X)):
+        model = model_of(order, loss=loss).fit(data, y, sample_weight=weights)
+        want = oracle.train_like(model, X, signs_of(y), [order] * 3, weights)
+        assert close(learned(model), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130])
+def test_rows_of_every_length(d, dtype):
+    # Loops over rows are unrolled and masked differently at each of these lengths.
+    X, y, weights, order = examples(d=d)
+    X = X.astype(dtype)
+    for data in (X, sparse.csr_array(X)):
+        model = model_of(order, loss="log_loss").fit(data, y, sample_weight=weights)
+        want = oracle.train_like(model, X, signs_of(y), [order] * 3, weights)
+        assert close(learned(model), want.w, 1e-9 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("average", [False, True, 9])
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_partial_fit_goes_on(loss, projection, batch_size, average):
+    X, y, weights, _ = examples()
+    model = model_of(
+        "storage", loss=loss, projection=projection, batch_size=batch_size, average=average
+    )
+    pieces = np.split(np.arange(len(y)), [7, 8, 18])
+    for rows in pieces:
+        model.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weights[rows])
+        assert model.n_iter_ == 1
+    want = oracle.train_like(model, X, signs_of(y), pieces, weights, pieces[0])
+    assert close(learned(model), want.w, 1e-9)
+    assert model.t_ == want.t
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_partial_fit_goes_on_from_a_fit(loss, average):
+    # The second piece has fewer rows than the first: nothing may hang on their number.
+    X, y, _, order = examples()
+    model = model_of("storage", loss=loss, average=average, tol=0.5, max_iter=1).fit(X, y)
+    first = np.arange(len(y))
+    model.partial_fit(X[:9], y[:9])
+    want = oracle.train_like(model, X, signs_of(y), [first, first[:9]])
+    assert close(learned(model), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "blocks", "replacement", "storage"])
+def test_epochs_are_the_same_however_they_are_asked_for(sampling):
+    X, y, weights, _ = examples(n=100)
+    params = {"sampling": sampling, "random_state": 3}
+    whole = model_of(**{"order": None, **params}, max_iter=6).fit(X, y, sample_weight=weights)
+    halves = model_of(**{"order": None, **params}, warm_start=True)
+    halves.fit(X, y, sample_weight=weights).fit(X, y, sample_weight=weights)
+    pieces = model_of(**{"order": None, **params})
+    for _ in range(6):
+        pieces.partial_fit(X, y, classes=[0, 1], sample_weight=weights)
+    for other in (halves, pieces):
+        assert other.t_ == whole.t_
+        assert np.array_equal(other.coef_, whole.coef_)
+        assert np.array_equal(other.intercept_, whole.intercept_)
+
+
+def test_orders_may_skip_and_repeat_rows():
+    X, y, _, _ = examples()
+    order = np.array([4, 4, 0, 19, 4, 1, 1])
+    model = model_of(order, batch_size=3).fit(X, y)
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3)
+    assert close(learned(model), want.w, 1e-9)
+    assert model.t_ == want.t == 9
+    assert np.array_equal(model_of(order.tolist(), batch_size=3).fit(X, y).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
+@pytest.mark.parametrize("average", [False, True, 5])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_vs_rest_is_a_binary_problem_for_each_class(loss, average, projection):
+    X, y, weights, order = examples(n=40, n_classes=4)
+    model = model_of(
+        order, loss=loss, multi_class="ovr", average=average, batch_size=3, projection=projection
+    )
+    model.fit(X, y, sample_weight=weights)
+    assert model.coef_.shape == (4, X.shape[1])
+    for k in range(4):
+        want = oracle.train_like(model, X, signs_of(y, k), [order] * 3, weights)
+        assert close(learned(model, k), want.w, 1e-9)
+        assert model.t_ == want.t
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_two_classes_are_one_problem(multi_class):
+    X, y, _, order = examples()
+    model = model_of(order, multi_class=multi_class).fit(X, y)
+    want = oracle.train_like(model, X, signs_of(y), [order] * 3)
+    assert close(learned(model), want.w, 1e-9)
+
+
+@pytest.mark.parametrize("class_weight", [{0: 0.5, 1: 2.0, 2: 3.0}, "balanced"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_class_weights_are_sample_weights(loss, class_weight):
+    X, y, weights, order = examples(n_classes=3)
+    of_class = class_weight
+    if class_weight == "balanced":
+        of_class = {k: len(y) / (3 * np.sum(y == k)) for k in range(3)}
+    of_row = np.array([of_class[k] for k in y])
+    params = {"loss": loss, "multi_class": "ovr", "projection": True}
+    by_class = model_of(order, class_weight=class_weight, **params)
+    by_row = model_of(order, **params)
+    for given in (None, weights):
+        by_class.fit(X, y, sample_weight=given)
+        by_row.fit(X, y, sample_weight=of_row if given is None else of_row * given)
+        assert close(by_class.coef_, by_row.coef_, 1e-12)
+
+
+def test_class_weights_in_pieces():
+    X, y, _, _ = examples()
+    by_class = model_of("storage", class_weight={0: 0.5, 1: 2.0})
+    by_row = model_of("storage")
+    for rows in np.split(np.arange(len(y)), [1, 9]):
+        by_class.partial_fit(X[rows], y[rows], classes=[0, 1])
+        by_row.partial_fit(
+            X[rows], y[rows], classes=[0, 1], sample_weight=np.where(y[rows] == 1, 2.0, 0.5)
+        )
+    assert np.array_equal(by_class.coef_, by_row.coef_)
+
+
+def shuffled(csr):
+    """The same matrix, the columns of each row in reverse order."""
+    rows = [np.arange(a, b)[::-1] for a, b in zip(csr.indptr, csr.indptr[1:], strict=False)]
+    back = np.concatenate(rows)
+    return type(csr)((csr.data[back], csr.indices[back], csr.indptr), shape=csr.shape)
+
+
+def split(csr):
+    """The same matrix, every entry stored in three parts, not all of one sign."""
+    data = np.repeat(csr.data, 3) * np.tile([2.0, -1.5, 0.5], csr.nnz)
+    return type(csr)((data, np.repeat(csr.indices, 3), 3 * csr.indptr), shape=csr.shape)
+
+
+@pytest.mark.parametrize("learning_rate", ["pegasos", "constant"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", [lambda csr: csr, shuffled, split], ids=["sorted", "reversed", "split"])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_is_dense(kind, index, form, loss, learning_rate):
+    X, y, weights, order = examples()
+    S = kind(X)
+    S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
+    S = form(S)
+    S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
+    model = model_of(order, loss=loss, learning_rate=learning_rate, projection=True, average=True)
+    dense = learned(model.fit(X, y, sample_weight=weights))
+    assert close(learned(model.fit(S, y, sample_weight=weights)), dense, 1e-12)
+    assert S.indices.dtype == index
