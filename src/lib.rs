@@ -115,3 +115,7 @@ pub use order::{BLOCK, Epoch, Sampling};
 pub use scalar::{Index, Scalar};
 pub use schedule::Schedule;
 pub use trainer::{Average, Evaluation, Params, Report, Trainer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,7 +52,163 @@ def _has_probabilities(estimator: Any) -> bool:
 
 
 class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
-    """PLACEHOLDER"""
+    """Linear support vector machine or logistic regression, trained by Pegasos.
+
+    A step looks at one example (or a small batch) and costs time in proportion to its stored
+    features, so a first model is there after one look at the data and ``partial_fit`` goes on for
+    as long as a stream does. Unlike other stochastic solvers it says how good it is: after a fit,
+    ``duality_gap_`` bounds how far ``objective_`` is from the best there is.
+
+    With ``w`` the weights, the intercept's among them, it minimises ::
+
+        P(w) = alpha/2 ||w||^2 + 1/n sum_i weight_i loss(y_i <w, x_i>)
+
+    where ``loss(m)`` is ``max(0, 1 - m)`` (hinge), its square, or ``log(1 + exp(-m))``, by the steps
+    ``w <- (1 - eta alpha) w - eta weight_i loss'(m) y_i x_i``.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "log_loss"}, default="hinge"
+        "hinge" is the support vector machine, "log_loss" logistic regression.
+    alpha : float, default=1e-4
+        Strength of the regularisation, > 0: the papers' lambda. Means the same as in
+        ``SGDClassifier``; in terms of ``LinearSVC``, ``C = 1/(alpha n_samples)``.
+    solver : {"auto", "pegasos"}, default="auto"
+        "pegasos" is the papers' algorithm. "auto" is the best there is for the problem, which so far
+        is always "pegasos".
+    fit_intercept : bool, default=True
+        Whether to learn an intercept: the weight of a constant feature, regularised like the others.
+    intercept_scaling : float, default=1.0
+        The constant feature's value, > 0. The larger, the less the intercept is regularised.
+    multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
+        What to do about more than two classes. "ovr" trains one class against the rest, for each.
+        "crammer_singer" cannot train more than two yet and says so.
+    learning_rate : {"pegasos", "invscaling", "constant"}, default="pegasos"
+        The step size ``eta`` at step t: ``1/(alpha (t0 + t))``, ``eta0/(t0 + t)^power_t`` or
+        ``eta0``.
+    eta0 : float, default=1.0
+        First step size of "invscaling", only one of "constant"; at most ``1/alpha``.
+    power_t : float, default=0.5
+        Exponent of "invscaling"; 0.5 and 1 are Zinkevich's choices.
+    projection : bool, default=False
+        Whether to project ``w``, after each step, onto a ball that is known to hold the optimum: of
+        radius ``sqrt(r mean(weight)/alpha)`` with r = 1, 1/2 and 0.27846 for the three losses. The
+        papers' optional step; the mean weight is that of the first call's examples.
+    average : bool, {"uniform", "polynomial"} or int, default=False
+        Which mean of the iterates is the model: none (the last iterate), all alike, or weighted by
+        k (k + 1) (k + 2) for the k-th. True means "polynomial"; an integer k the uniform mean from
+        step k on.
+    batch_size : int, default=1
+        Examples a step: it moves along their mean gradient. The last batch of an epoch, or of a call
+        of ``partial_fit``, may be smaller.
+    max_iter : int, default=100
+        The most epochs ``fit`` may take.
+    tol : float or None, default=1e-3
+        Where there is a certificate (see Notes), ``fit`` stops when the relative duality gap
+        ``(P - D)/P`` is at most this. Elsewhere, when the mean loss has not fallen by ``tol`` for
+        ``n_iter_no_change`` epochs. None runs ``max_iter`` epochs and evaluates no objective, which
+        would cost about half an epoch each time.
+    early_stopping : bool, default=False
+        Whether to hold out a part of the examples (a copy of both parts is made) and to stop when
+        its accuracy has not risen by ``tol`` for ``n_iter_no_change`` epochs.
+    validation_fraction : float, default=0.1
+        The part held out, in (0, 1).
+    n_iter_no_change : int, default=5
+        The patience of the rules without a certificate.
+    sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
+        Order of the examples in an epoch: a fresh permutation; a fresh permutation of blocks of 32
+        rows, up to twice as fast and as good unless the rows are sorted by class; uniform draws with
+        replacement; as they are stored; or the row numbers given.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the weight of each example by that of its class, as in ``SVC``.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from where training is, with the same classes.
+    n_jobs : int or None, default=None
+        Threads for the problems of ``multi_class="ovr"``; -1 is one per core. None is the first set
+        of the environment variables PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, else
+        one per core. No bit of the result depends on it.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the orders. An int makes fits repeat bit for bit, on processors of one instruction set.
+    verbose : int, default=0
+        1 shows a progress bar.
+    t0 : float or "auto", default="auto"
+        Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
+        is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
+        swing ever wider: there it is the largest curvature of an example's loss over ``alpha``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features, in the dtype of the data.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted. Of two, scores > 0 mean the second.
+    n_iter_ : int
+        Epochs of the last ``fit``; 1 after ``partial_fit``.
+    t_ : int
+        Steps done, over all calls.
+    objective_ : float
+        ``P(w)`` at the end of ``fit``, summed over the problems of "ovr"; nan where it was not
+        evaluated (``tol=None``, ``partial_fit``).
+    dual_objective_ : float
+        ``D``: no weights have an objective below this. nan where there is no certificate.
+    duality_gap_ : float
+        ``P - D``, a bound on how far ``objective_`` is from the minimum.
+    loss_curve_ : list of float
+        The mean loss in each epoch, of each example just before it was learned from.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where the data have names that are strings.
+
+    See Also
+    --------
+    sklearn.linear_model.SGDClassifier : More losses and penalties; no certificate.
+    sklearn.svm.LinearSVC : The same objective by dual coordinate descent; no ``partial_fit``.
+
+    Notes
+    -----
+    Time: O(stored features) for a step, the same again for an example that the loss punishes.
+    Memory, beside the data, which are never copied where they are C-contiguous or CSR, in float32 or
+    float64, with int32 or int64 indices: the weights (and as many float64 again with ``average``),
+    12 bytes an example while fitting.
+
+    The certificate needs ``learning_rate="pegasos"``, no projection and another ``sampling`` than
+    "replacement". Then ``w`` is ``1/(alpha (t0 + t))`` times the sum of all gradients, so the sum of
+    an example's own gradients is its dual variable. It holds for every such ``w`` and for the
+    averages, in float32 up to rounding.
+
+    Bad values (NaN, infinity, numbers so large that a score overflows) and bad column indices are
+    found while training, without a pass of their own; ``partial_fit`` and warm starts look before
+    they learn, so that a model in use never learns half of a bad batch.
+
+    What differs from the papers: the margin is always that of the present ``w``; the norm that
+    projection needs is summed from the weights that change; 1/(alpha t) steps without projection
+    keep the plain sum of the gradients, so no rounding of a scale adds up.
+
+    References
+    ----------
+    S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter. "Pegasos: primal estimated sub-gradient
+    solver for SVM." Mathematical Programming 127 (2011), Algorithm 1 and section 2.
+
+    R. Johansson. "Clarification of the pseudocode in the Pegasos paper."
+
+    O. Shamir, T. Zhang. "Stochastic gradient descent for non-smooth optimization: convergence
+    results and optimal averaging schemes." ICML 2013 (polynomial-decay averaging).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from pegasos import PegasosClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PegasosClassifier(alpha=0.1, max_iter=1000, random_state=0).fit(scale(X), y)
+    >>> round(model.score(scale(X), y), 2)
+    0.98
+    >>> bool(model.duality_gap_ <= 1e-3 * model.objective_)
+    True
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"hinge", "squared_hinge", "log_loss"})],
@@ -145,24 +301,88 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on all of the examples, for at most ``max_iter`` epochs."""
+        """Train on all of the examples, for at most ``max_iter`` epochs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : PegasosClassifier
+            The fitted estimator. After Ctrl-C it holds what was learned until then.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. The estimator is as it was before.
+        """
         with self._all_or_nothing():
             return self._fit(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Visit these examples once, going on from where training is."""
+        """Visit these examples once, going on from where training is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features. The first call decides the dtype of the weights.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may ever come. Must be given to the first call, may be left out later.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : PegasosClassifier
+            The estimator, ``n_samples`` examples wiser.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. Nothing was learned then.
+        """
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for ``loss="log_loss"``."""
+        """Probabilities of the classes, for ``loss="log_loss"`` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logistic function of the scores; of more than two classes, scaled to a sum of 1.
+        """
         return self._predict_proba_lr(X)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities of the classes, for ``loss="log_loss"``."""
+        """Logarithms of the probabilities of the classes, for ``loss="log_loss"`` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms of ``predict_proba(X)``.
+        """
         return np.log(self.predict_proba(X))
 
     @property

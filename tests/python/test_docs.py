@@ -1,0 +1,53 @@
+"""Every example in the docs runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer
+from sklearn.preprocessing import scale
+
+import pegasos
+from pegasos import cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = sorted(module.name for module in pkgutil.iter_modules(pegasos.__path__, "pegasos."))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_pages(page: Path) -> None:
+    examples = blocks(page, "python")
+    assert examples, f"{page.name} has no Python example"
+    for example in examples:
+        exec(compile(example, str(page), "exec"), {})
+
+
+def test_commands_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = load_breast_cancer(return_X_y=True)
+    for name in ("train.svm", "test.svm"):
+        dump_svmlight_file(scale(X), y, name)
+    lines = "".join(blocks(ROOT / "README.md", "console")).splitlines()
+    commands = [line.removeprefix("$ pegasos ") for line in lines if line.startswith("$ pegasos ")]
+    assert len(commands) == 4
+    for command in commands:
+        assert cli.main(shlex.split(command)) == 0, command
+    assert len(Path("labels.txt").read_text().split()) == len(y)
