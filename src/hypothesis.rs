@@ -21,6 +21,8 @@ pub trait Hypothesis: Sync {
     fn scale(&mut self, c: f64);
     /// Sets a, leaving v as it is. For a trainer that knows `w = a v` in closed form.
     fn set_scale(&mut self, a: f64);
+    /// Sets a, leaving w as it is. O(size of w), unless a is that already.
+    fn rebase(&mut self, a: f64);
     /// `||w||^2` over all outputs, carried along. O(1).
     fn norm2(&self) -> f64;
     /// `||w||^2`, computed afresh.

@@ -140,11 +140,11 @@ impl<S: Scalar> Linear<S> {
         b.iter().map(|b| a * b * constant).collect()
     }
 
-    /// `v *= a; a = 1`.
-    fn fold(&mut self) {
+    /// Moves all of the scale but `a` into v, leaving w as it is.
+    fn fold(&mut self, a: f64) {
         let w = &mut self.state;
-        // sum_s q_s w_s = A v - u must outlive v. Dividing A by a would do too, for a while: the next
-        // folding divides it again, and it overflows.
+        // sum_s q_s w_s = A v - u must outlive v. Scaling A instead would do too, for a while: folded
+        // again and again, it overflows.
         for (u, v) in w.u.iter_mut().zip(&w.v) {
             *u -= w.sum_a * v.to_f64();
         }
@@ -152,14 +152,15 @@ impl<S: Scalar> Linear<S> {
             *u -= w.sum_a * b;
         }
         w.sum_a = 0.0;
+        let c = w.a / a;
         for v in &mut w.v {
-            *v = S::from_f64(w.a * v.to_f64());
+            *v = S::from_f64(c * v.to_f64());
         }
         for b in &mut w.b {
-            *b *= w.a;
+            *b *= c;
         }
-        w.norm2 *= w.a * w.a;
-        w.a = 1.0;
+        w.norm2 *= c * c;
+        w.a = a;
     }
 }
 
@@ -221,13 +222,19 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         w.a *= c;
         let averaging = !w.u.is_empty();
         if w.a < if averaging { SMALLEST_SCALE_AVERAGING } else { SMALLEST_SCALE } {
-            self.fold();
+            self.fold(1.0);
         }
     }
 
     #[inline(always)]
     fn set_scale(&mut self, a: f64) {
         self.state.a = a;
+    }
+
+    fn rebase(&mut self, a: f64) {
+        if a != self.state.a {
+            self.fold(a);
+        }
     }
 
     #[inline(always)]

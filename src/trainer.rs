@@ -139,7 +139,7 @@ pub struct Trainer<H, L: Loss> {
     loss: L,
     params: Params,
     t: u64,
-    /// Whether `w = v / (lambda (t0 + t))`, v the plain sum of coefficients times rows.
+    /// Whether the scale of w is `1/(lambda (t0 + t))`: then v is the plain sum of what was added.
     plain: bool,
     ledger: Option<Ledger>,
     batch: Batch<L>,
@@ -155,7 +155,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
     }
 
     /// A trainer that has done `t` steps and goes on from there, its hypothesis the one it had.
-    pub fn resume(hypothesis: H, loss: L, params: Params, t: u64) -> Result<Self, Error> {
+    pub fn resume(mut hypothesis: H, loss: L, params: Params, t: u64) -> Result<Self, Error> {
         params.check()?;
         let outputs = loss.zeros().as_ref().len();
         if hypothesis.outputs() != outputs {
@@ -165,16 +165,26 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
                 format_args!("{}", hypothesis.outputs()),
             ));
         }
-        let unprojected = params.schedule == Schedule::Pegasos && params.radius.is_none();
-        let plain = unprojected && (t > 0 || hypothesis.norm2() == 0.0);
+        let plain = params.schedule == Schedule::Pegasos && params.radius.is_none();
+        let s = params.t0 + t as f64;
+        if plain && hypothesis.norm2() > 0.0 {
+            if s > 0.0 {
+                hypothesis.rebase(params.schedule.eta(params.lambda, s));
+            } else {
+                // As the first step would: it shrinks w by all of it.
+                hypothesis.scale(0.0);
+            }
+        }
         Ok(Trainer { batch: Batch::<L>::new(), hypothesis, loss, params, t, plain, ledger: None })
     }
 
     /// From here on records the coefficients of `n_examples` examples, so that
-    /// [`certificate`](Trainer::certificate) has a dual value. Only for a trainer that will see one
-    /// set of examples, from its first step.
+    /// [`certificate`](Trainer::certificate) has a dual value. Only these examples may be visited
+    /// then. A trainer whose w is not 0 keeps no ledger: what made its w is not known.
     pub fn keep_ledger(&mut self, n_examples: usize) {
-        self.ledger = Some(Ledger::new(n_examples, self.hypothesis.outputs()));
+        let from_zero = self.hypothesis.norm2() == 0.0;
+        let outputs = self.hypothesis.outputs();
+        self.ledger = from_zero.then(|| Ledger::new(n_examples, outputs));
     }
 
     /// Records no more, and forgets what was recorded: for a trainer that goes on with other examples.
