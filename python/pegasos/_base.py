@@ -141,6 +141,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
     def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
         raise NotImplementedError
 
+    def _resume_trainer(self, data: Data) -> LinearTrainer:
+        """The trainer as it is, but with the parameters as they are now."""
+        raise NotImplementedError
+
     def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
         """Scores of validated rows, (n,) or (n, classes)."""
         raise NotImplementedError
@@ -237,7 +241,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             )
             data, held_out = (data.take(part) for part in parts)
         if going_on:
-            run = Run(self._trainer, self._seed, self._epoch)
+            run = Run(self._resume_trainer(data), self._seed, self._epoch)
         else:
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
         with self._learning(run, data, classes):
@@ -318,7 +322,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
         else:
-            run = Run(self._trainer, self._seed, self._epoch)
+            run = Run(self._resume_trainer(data), self._seed, self._epoch)
         with self._learning(run, data, classes):
             run.trainer.check(data.rows, data.labels)
             run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)

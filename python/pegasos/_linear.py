@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+# What a trainer's weights mean, and how it learns: parameters that the compiled half has.
+_STRUCTURE = ("multi_class", "fit_intercept", "intercept_scaling")
+_TRAINING = (
+    "loss",
+    "alpha",
+    "learning_rate",
+    "eta0",
+    "power_t",
+    "t0",
+    "projection",
+    "batch_size",
+    "average",
+)
+
 # What fits into the compiled half's integers.
 _LARGEST = 2**63 - 1
 
@@ -401,6 +415,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         super()._settle(run, classes)
+        self._made_with = self._chosen()
         self._exported = _Exported(run.trainer)
 
     def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
@@ -437,29 +452,47 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 f"multi_class='crammer_singer' cannot train {n_classes} classes yet; "
                 "multi_class='ovr' can."
             )
+        return LinearTrainer(
+            data.X.shape[1],
+            [1] if n_classes == 2 else list(range(n_classes)),
+            data.X.dtype.name,
+            self._constant(),
+            self._params(data),
+        )
+
+    def _resume_trainer(self, data: Data) -> LinearTrainer:
+        now = self._chosen()
+        if now == self._made_with:
+            return self._trainer
+        if [now[name] for name in _STRUCTURE] != [self._made_with[name] for name in _STRUCTURE]:
+            raise ValueError(
+                f"{', '.join(_STRUCTURE)} must stay as they are while training goes on: they say what "
+                "the weights that exist mean"
+            )
+        return LinearTrainer.from_parts(self._trainer.parts() | {"params": self._params(data)})
+
+    def _chosen(self) -> dict[str, Any]:
+        """The parameters that a trainer is made with."""
+        return {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
+
+    def _params(self, data: Data) -> dict[str, Any]:
+        """The parameters as the compiled half takes them."""
         average, average_from = self.average, 1
         if isinstance(average, Integral) and not isinstance(average, bool | np.bool_):
             average, average_from = "uniform", int(average)
         elif not isinstance(average, str):
             average = "polynomial" if average else "none"
         weight = data.labels[1]
-        return LinearTrainer(
-            data.X.shape[1],
-            [1] if n_classes == 2 else list(range(n_classes)),
-            data.X.dtype.name,
-            self._constant(),
-            {
-                "loss": self.loss,
-                "alpha": float(self.alpha),
-                "learning_rate": self.learning_rate,
-                "eta0": float(self.eta0),
-                "power_t": float(self.power_t),
-                "t0": self._first_step(data),
-                "projection": (1.0 if weight is None else float(weight.mean()))
-                if self.projection
-                else None,
-                "batch_size": int(self.batch_size),
-                "average": average,
-                "average_from": average_from,
-            },
-        )
+        mean_weight = 1.0 if weight is None else float(weight.mean())
+        return {
+            "loss": self.loss,
+            "alpha": float(self.alpha),
+            "learning_rate": self.learning_rate,
+            "eta0": float(self.eta0),
+            "power_t": float(self.power_t),
+            "t0": self._first_step(data),
+            "projection": mean_weight if self.projection else None,
+            "batch_size": int(self.batch_size),
+            "average": average,
+            "average_from": average_from,
+        }
