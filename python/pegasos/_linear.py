@@ -469,7 +469,17 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 f"{', '.join(_STRUCTURE)} must stay as they are while training goes on: they say what "
                 "the weights that exist mean"
             )
-        return LinearTrainer.from_parts(self._trainer.parts() | {"params": self._params(data)})
+        parts = self._trainer.parts()
+        before, parts["params"] = parts["params"], self._params(data)
+        if now["average"] == self._made_with["average"]:
+            parts["params"]["average_from"] = before["average_from"]
+        else:
+            # Another kind of mean begins here.
+            for problem in parts["problems"]:
+                problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
+            first = parts["params"]["average_from"]
+            parts["params"]["average_from"] = max(first, self._trainer.t + 1)
+        return LinearTrainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
         """The parameters that a trainer is made with."""

@@ -76,7 +76,11 @@ def _naming(path: Path, what: str = "") -> Iterator[None]:
             raise
         raise ValueError(f"{os.fspath(path)}: {what}{error}") from error
     except _BROKEN as error:
-        reason = f"it has no entry {error}" if isinstance(error, KeyError) else str(error)
+        reason = " ".join(str(error).split())
+        if isinstance(error, KeyError):
+            reason = f"it has no entry {reason}"
+        elif not isinstance(error, ValueError | SafetensorError | csv.Error):
+            reason = f"it is damaged: {reason}"
         raise ValueError(f"{os.fspath(path)}: {what}{reason}") from error
 
 
@@ -299,9 +303,13 @@ def _restore(state: dict[str, Any], tensors: Any) -> PegasosClassifier:
         if len(names) != n_features or not all(isinstance(name, str) for name in names):
             raise ValueError(f"feature_names must be {n_features} strings")
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    try:
+        trainer = LinearTrainer.from_parts(_decode(state["trainer"], tensors))
+    except TypeError as error:
+        raise ValueError(f"an entry of the trainer has a wrong type or shape: {error}") from error
     estimator._settle(
         Run(
-            LinearTrainer.from_parts(_decode(state["trainer"], tensors)),
+            trainer,
             _whole(state, "seed"),
             _whole(state, "epoch"),
             [_real(loss) for loss in _decode(state["loss_curve"])],
@@ -374,8 +382,9 @@ def _encode_classes(classes: np.ndarray) -> dict[str, Any]:
 
 def _decode_classes(state: dict[str, Any]) -> np.ndarray:
     dtype, values = np.dtype(state["dtype"]), state["values"]
-    if dtype.kind not in "biufUO":
-        raise ValueError(f"classes cannot have dtype {dtype}")
+    # The name of a dtype has no width of strings, which could be any.
+    if dtype.kind not in "biufUO" or dtype.name != state["dtype"]:
+        raise ValueError(f"classes cannot have dtype {state['dtype']!r}")
     text = dtype.kind in "UO"
     if not all(isinstance(value, str) == text for value in values):
         raise ValueError(f"classes of dtype {dtype} cannot be {values}")

@@ -1,4 +1,4 @@
-"""The papers' pseudo-code in plain NumPy, one explicit step at a time: what fits must agree with."""
+"""The papers' pseudo-code in plain NumPy, one explicit step at a time, for fits to agree with."""
 
 from typing import NamedTuple
 
