@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from pegasos._core import Labels, LinearTrainer, Rows
+    from pegasos._core import LinearTrainer, _Labels, _Rows
 
 
 class Data(NamedTuple):
     """Examples as the compiled trainers take them."""
 
     X: Any
-    rows: Rows
-    labels: Labels
+    rows: _Rows
+    labels: _Labels
 
     @property
     def n(self) -> int:
@@ -48,7 +48,7 @@ class Data(NamedTuple):
 def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
     """Wraps validated arrays; copies nothing that is aligned already."""
     if isinstance(X, np.ndarray):
-        rows: Rows = np.require(X, requirements=["C", "A"])
+        rows: _Rows = np.require(X, requirements=["C", "A"])
     else:
         # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
         index = np.int32 if X.indices.dtype == np.int32 else np.int64

@@ -4,11 +4,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-type Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
-type Rows = NDArray[Any] | Csr
-type Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
-type Order = tuple[str, int, int] | NDArray[np.int64]
+type _Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
+type _Rows = NDArray[Any] | _Csr
+type _Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
+type _Order = tuple[str, int, int] | NDArray[np.int64]
 
+__all__: list[str]
 __version__: str
 
 class InternalError(RuntimeError): ...
@@ -30,17 +31,17 @@ class LinearTrainer:
     def dtype(self) -> str: ...
     def keep_ledger(self, n_examples: int) -> None: ...
     def forget_ledger(self) -> None: ...
-    def check(self, x: Rows, labels: Labels) -> None: ...
+    def check(self, x: _Rows, labels: _Labels) -> None: ...
     def run(
         self,
-        x: Rows,
-        labels: Labels,
-        order: Order,
+        x: _Rows,
+        labels: _Labels,
+        order: _Order,
         *,
         threads: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> tuple[int, int, float]: ...
-    def evaluate(self, x: Rows, labels: Labels) -> list[tuple[float, float]]: ...
+    def evaluate(self, x: _Rows, labels: _Labels) -> list[tuple[float, float]]: ...
     def result(self) -> tuple[NDArray[Any], NDArray[np.float64]]: ...
     def parts(self) -> dict[str, Any]: ...
     @staticmethod
