@@ -9,7 +9,7 @@ type _Rows = NDArray[Any] | _Csr
 type _Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
 type _Order = tuple[str, int, int] | NDArray[np.int64]
 
-__all__: list[str]
+__all__ = ["InternalError", "LinearTrainer", "NonFiniteError", "__version__"]
 __version__: str
 
 class InternalError(RuntimeError): ...
