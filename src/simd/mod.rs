@@ -7,6 +7,9 @@
 //!
 //! Different levels group sums differently, so the last bits of a result depend on the level.
 
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512;
 mod body;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
