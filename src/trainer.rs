@@ -134,7 +134,7 @@ impl std::ops::AddAssign for Report {
 /// # Ok::<(), pegasos::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Trainer<H, L: Loss> {
+pub struct Trainer<H, L> {
     hypothesis: H,
     loss: L,
     params: Params,
@@ -142,11 +142,10 @@ pub struct Trainer<H, L: Loss> {
     /// Whether the scale of w is `1/(lambda (t0 + t))`: then v is the plain sum of what was added.
     plain: bool,
     ledger: Option<Ledger>,
-    batch: Batch<L>,
 }
 
-/// Scratch for one batch: the rows that have a coefficient, with their coefficients.
-type Batch<L> = Vec<(usize, <L as Loss>::Scores)>;
+/// A row's number, the row, and its coefficients.
+type Term<'a, X, L> = (usize, <X as Rows>::Row<'a>, <L as Loss>::Scores);
 
 impl<H: Hypothesis, L: Loss> Trainer<H, L> {
     /// A trainer at t = 0 that starts from `hypothesis`.
@@ -175,7 +174,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
                 hypothesis.scale(0.0);
             }
         }
-        Ok(Trainer { batch: Batch::<L>::new(), hypothesis, loss, params, t, plain, ledger: None })
+        Ok(Trainer { hypothesis, loss, params, t, plain, ledger: None })
     }
 
     /// From here on records the coefficients of `n_examples` examples, so that
@@ -234,14 +233,17 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         let mut order = Ahead::new(order.into_iter());
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
+        // The rows of a batch that have a coefficient.
+        let mut batch: Vec<Term<'_, X, L>> = Vec::new();
         loop {
             let mut size = 0;
-            self.batch.clear();
+            batch.clear();
             while size < self.params.batch {
                 let Some(i) = order.next(data, self.ledger.as_ref())? else {
                     break;
                 };
-                self.hypothesis.score(data.rows().row(i), scores.as_mut());
+                let row = data.rows().row(i);
+                self.hypothesis.score(row, scores.as_mut());
                 if !scores.as_ref().iter().all(|s| s.is_finite()) {
                     return Err(data.diagnose(i));
                 }
@@ -249,15 +251,15 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
                 report.loss += data.weight(i) * value;
                 size += 1;
                 if coef.as_ref().iter().any(|&c| c != 0.0) {
-                    self.batch.push((i, coef.clone()));
+                    batch.push((i, row, coef.clone()));
                 }
             }
             if size == 0 {
                 break;
             }
             report.examples += size as u64;
-            report.updates += self.batch.len() as u64;
-            self.step(data, size);
+            report.updates += batch.len() as u64;
+            self.step(data, &mut batch, size);
         }
         // One overflow anywhere makes the carried norm infinite or NaN for good.
         let norm = H::Scalar::from_f64(self.hypothesis.norm2().sqrt());
@@ -270,9 +272,14 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         Ok(report)
     }
 
-    /// One step, from the `size` rows of which `batch` holds those with a coefficient.
+    /// One step, from `size` rows of which `batch` holds those with a coefficient.
     #[inline(always)]
-    fn step<X: Rows<Scalar = H::Scalar>>(&mut self, data: &Examples<'_, X>, size: usize) {
+    fn step<X: Rows<Scalar = H::Scalar>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        batch: &mut [Term<'_, X, L>],
+        size: usize,
+    ) {
         self.t += 1;
         let Params { lambda, schedule, t0, radius, .. } = self.params;
         let s = t0 + self.t as f64;
@@ -285,7 +292,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
         } else {
             self.hypothesis.scale(1.0 - eta * lambda);
         }
-        for (i, coef) in &mut self.batch {
+        for (i, row, coef) in batch {
             let coef = coef.as_mut();
             let share = data.weight(*i) / size as f64;
             coef.iter_mut().for_each(|c| *c *= share);
@@ -293,7 +300,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
                 ledger.record(*i, coef);
             }
             coef.iter_mut().for_each(|c| *c *= eta);
-            self.hypothesis.add(data.rows().row(*i), coef);
+            self.hypothesis.add(*row, coef);
         }
         if let Some(radius) = radius {
             let norm2 = self.hypothesis.norm2();
@@ -372,7 +379,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
 /// `lambda <w, w(alpha)> = 1/n sum_i <alpha_i, scores_i>`, and
 /// `||w(alpha)||^2 = 2 <w, w(alpha)> - ||w||^2` is right up to the drift's square.
 #[derive(Debug)]
-pub struct Evaluation<'a, H, L: Loss, X> {
+pub struct Evaluation<'a, H, L, X> {
     trainer: &'a Trainer<H, L>,
     data: &'a Examples<'a, X>,
     /// The averaged iterate, where that is the result.

@@ -80,8 +80,8 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 #[inline(always)]
 pub fn prefetch_all<T>(slice: &[T]) {
     let per_line = (64 / size_of::<T>()).max(1);
-    for line in 0..slice.len().div_ceil(per_line).min(PREFETCH_LINES) {
-        prefetch(slice, line * per_line);
+    for line in slice.chunks(per_line).take(PREFETCH_LINES) {
+        prefetch(line, 0);
     }
     // The slice need not begin on a line.
     prefetch(slice, slice.len().saturating_sub(1).min(PREFETCH_LINES * per_line));

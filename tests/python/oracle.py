@@ -58,7 +58,7 @@ def step_size(schedule, s, alpha, eta0, power_t):
 
 
 def iterate_weight(average, t):
-    """How much the iterate after step t counts in the average."""
+    """How much the t-th iterate counts in the average."""
     if average is False:
         return 0.0
     if average is True or average == "polynomial":
@@ -78,11 +78,13 @@ def auto_t0(loss, schedule, X, weights, alpha, constant):
 
 def train(
     X, signs, epochs, *, loss, alpha, schedule, eta0, power_t, t0, batch_size, radius, average,
-    weights, constant,
+    weights, constant, start=None,
 ):
-    """Visits the rows of each epoch in the order given."""
+    """Visits rows epoch by epoch, each in its order; goes on from the last iterate of ``start``."""
     X = augmented(X, constant)
-    w, sums, losses, t = np.zeros(X.shape[1]), np.zeros(len(X)), [], 0
+    begin = 0 if start is None else start.t
+    w = np.zeros(X.shape[1]) if start is None else start.last
+    sums, losses, t = np.zeros(len(X)), [], begin
     total, total_weight = np.zeros(X.shape[1]), 0.0
     for order in epochs:
         seen = 0.0
@@ -97,13 +99,13 @@ def train(
             if np.linalg.norm(w) > radius:
                 w = radius / np.linalg.norm(w) * w
             np.add.at(sums, rows, g)
-            q = iterate_weight(average, t)
+            q = iterate_weight(average, t - begin)
             total, total_weight = total + q * w, total_weight + q
         losses.append(seen / len(order))
     return Run(total / total_weight if total_weight > 0.0 else w, w, sums, t, losses)
 
 
-def train_like(estimator, X, signs, epochs, weights=None, first=None):
+def train_like(estimator, X, signs, epochs, weights=None, first=None, start=None):
     """`train` with the estimator's parameters; those that are taken from data, from ``first``."""
     p = estimator.get_params()
     weights = np.ones(len(signs)) if weights is None else weights
@@ -118,7 +120,7 @@ def train_like(estimator, X, signs, epochs, weights=None, first=None):
     return train(
         X, signs, epochs, loss=p["loss"], alpha=p["alpha"], schedule=p["learning_rate"],
         eta0=p["eta0"], power_t=p["power_t"], t0=t0, batch_size=p["batch_size"], radius=ball,
-        average=p["average"], weights=weights, constant=constant,
+        average=p["average"], weights=weights, constant=constant, start=start,
     )
 
 

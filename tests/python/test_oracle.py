@@ -204,6 +204,37 @@ def test_partial_fit_goes_on_from_a_fit(loss, average):
     assert close(learned(model), want.w, 1e-9)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"alpha": 2.0},
+        {"alpha": 0.01, "t0": 30.0},
+        {"loss": "log_loss"},
+        {"loss": "squared_hinge", "t0": 3.0},
+        {"learning_rate": "constant"},
+        {"learning_rate": "invscaling", "power_t": 0.7},
+        {"projection": True},
+        {"batch_size": 4},
+        {"average": True},
+        {"average": "uniform", "alpha": 1.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "before", [{}, {"projection": True}, {"learning_rate": "constant"}], ids=str
+)
+def test_parameters_changed_between_calls(before, change):
+    X, y, weights, _ = examples()
+    model, pieces = model_of("storage", **before), np.split(np.arange(len(y)), [9])
+    run = None
+    for rows, params in zip(pieces, [{}, change], strict=True):
+        model.set_params(**params)
+        model.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weights[rows])
+        run = oracle.train_like(model, X, signs_of(y), [rows], weights, rows, run)
+    assert close(learned(model), run.w, 1e-9)
+    assert model.t_ == run.t
+
+
 @pytest.mark.parametrize("sampling", ["shuffle", "blocks", "replacement", "storage"])
 def test_epochs_are_the_same_however_they_are_asked_for(sampling):
     X, y, weights, _ = examples(n=100)
@@ -306,9 +337,8 @@ def split(csr):
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
 def test_sparse_is_dense(kind, index, form, loss, learning_rate):
     X, y, weights, order = examples()
-    S = kind(X)
-    S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
-    S = form(S)
+    S = form(kind(X))
+    # SciPy narrows what it is given.
     S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
     ball = learning_rate == "constant"
     model = model_of(
