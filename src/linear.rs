@@ -52,7 +52,7 @@ pub struct LinearState<S> {
     pub constant: f64,
     /// The scale.
     pub a: f64,
-    /// `||v||^2 + ||b||^2`.
+    /// `||v||^2 + ||b||^2`, up to rounding.
     pub norm2: f64,
     /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
     pub u: Vec<f64>,
@@ -108,9 +108,11 @@ impl<S: Scalar> Linear<S> {
         if !(state.constant >= 0.0 && state.constant.is_finite()) {
             return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
         }
-        for (name, value) in
-            [("a", state.a), ("norm2", state.norm2), ("sum_a", state.sum_a), ("sum_q", state.sum_q)]
-        {
+        // Of carried sums that end at 0, the last may be a rounding below.
+        if !state.norm2.is_finite() {
+            return Err(Error::parameter("norm2", state.norm2, "finite"));
+        }
+        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }
@@ -239,8 +241,9 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn norm2(&self) -> f64 {
-        // A sum of signed changes may end a rounding below 0.
-        self.state.a * self.state.a * self.state.norm2.max(0.0)
+        let LinearState { a, norm2, .. } = self.state;
+        // A sum of signed changes may end a rounding below 0. Not `max`, which makes 0 of NaN.
+        if norm2 < 0.0 { 0.0 } else { a * a * norm2 }
     }
 
     fn norm2_afresh(&self) -> f64 {

@@ -4,13 +4,16 @@
 //! released while training, in pieces of about 50 ms, and Ctrl-C is looked for in between.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::{
     AnyLoss, Average, Binary, Csr, Dense, Error, ErrorKind, Evaluation, Examples, Linear,
@@ -101,7 +104,6 @@ fn pool(threads: usize) -> PyResult<Arc<rayon::ThreadPool>> {
 
 /// A matrix as Python hands it over: a C-contiguous 2-D array, or `(indptr, indices, data,
 /// n_features)` of a CSR matrix.
-#[derive(FromPyObject)]
 enum Matrix<'py> {
     Dense32(PyReadonlyArray2<'py, f32>),
     Dense64(PyReadonlyArray2<'py, f64>),
@@ -111,14 +113,65 @@ enum Matrix<'py> {
     Csr64I64(CsrParts<'py, f64, i64>),
 }
 
+impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
+    type Error = PyErr;
+
+    /// Looks at dtypes first: an attempt that fails makes NumPy's Python code word an error, slowly,
+    /// and a Ctrl-C that arrives meanwhile is lost in it.
+    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_f32 = |array: &Bound<'py, PyAny>| {
+            let array = array.cast::<PyUntypedArray>()?;
+            PyResult::Ok(array.dtype().is_equiv_to(&numpy::dtype::<f32>(x.py())))
+        };
+        let Ok(parts) = x.cast::<PyTuple>() else {
+            return Ok(match is_f32(&x.to_owned())? {
+                true => Matrix::Dense32(x.extract()?),
+                false => Matrix::Dense64(x.extract()?),
+            });
+        };
+        let indices = parts.get_item(1)?;
+        let indices = indices.cast::<PyUntypedArray>()?;
+        let is_i32 = indices.dtype().is_equiv_to(&numpy::dtype::<i32>(x.py()));
+        Ok(match (is_f32(&parts.get_item(2)?)?, is_i32) {
+            (true, true) => Matrix::Csr32I32(x.extract()?),
+            (true, false) => Matrix::Csr32I64(x.extract()?),
+            (false, true) => Matrix::Csr64I32(x.extract()?),
+            (false, false) => Matrix::Csr64I64(x.extract()?),
+        })
+    }
+}
+
 type CsrParts<'py, S, I> =
     (PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, S>, usize);
 
 type Problems<S> = Vec<Trainer<Linear<S>, Binary<AnyLoss>>>;
 
+/// Locked for a piece of work at a time, and waited for with the interpreter released: one thread may
+/// ask for the weights while another trains.
 enum Trainers {
-    F32(Problems<f32>),
-    F64(Problems<f64>),
+    F32(Mutex<Problems<f32>>),
+    F64(Mutex<Problems<f64>>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic was reported when it happened; between two steps the state is sound.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs `$then` with the locked problems, whatever their scalar, and with the interpreter released.
+macro_rules! locked {
+    ($py:expr, $trainers:expr, |$problems:ident| $then:expr) => {
+        match &$trainers {
+            Trainers::F32(problems) => $py.detach(|| {
+                let mut $problems = lock(problems);
+                $then
+            }),
+            Trainers::F64(problems) => $py.detach(|| {
+                let mut $problems = lock(problems);
+                $then
+            }),
+        }
+    };
 }
 
 /// Runs `$then` with the problems and the rows, whatever their types; they must agree in the scalar.
@@ -174,10 +227,21 @@ fn examples<'a, X: Rows>(x: X, (y, weight): &'a Labels<'_>) -> PyResult<Examples
 }
 
 /// An order as Python asks for it: rows by number, or a way of sampling with its seed and epoch.
-#[derive(FromPyObject)]
 enum Order<'py> {
     Sampled(String, u64, u64),
     Given(PyReadonlyArray1<'py, i64>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Order<'py> {
+    type Error = PyErr;
+
+    fn extract(order: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if order.cast::<PyTuple>().is_err() {
+            return Ok(Order::Given(order.extract()?));
+        }
+        let (name, seed, epoch) = order.extract()?;
+        Ok(Order::Sampled(name, seed, epoch))
+    }
 }
 
 impl Order<'_> {
@@ -256,7 +320,7 @@ impl PyParams {
 }
 
 /// Binary problems over the same rows, one for each class in `positives`.
-#[pyclass(module = "pegasos._core")]
+#[pyclass(module = "pegasos._core", frozen)]
 struct LinearTrainer {
     trainers: Trainers,
     /// What it was made with; goes into pickles.
@@ -269,35 +333,44 @@ fn make<S: Scalar>(
     params: &Bound<'_, PyDict>,
     t: u64,
     linear: impl Fn(usize) -> PyResult<Linear<S>>,
-) -> PyResult<Problems<S>> {
+) -> PyResult<Mutex<Problems<S>>> {
     let parsed: PyParams = params.extract()?;
     let (loss, params) = (parsed.loss()?, parsed.params()?);
     let problem =
         |(k, &positive)| Ok(Trainer::resume(linear(k)?, Binary { loss, positive }, params, t)?);
-    positives.iter().enumerate().map(problem).collect()
+    Ok(Mutex::new(positives.iter().enumerate().map(problem).collect::<PyResult<_>>()?))
 }
 
+/// The steps done, and a dictionary for each problem.
 fn parts<S: Scalar + numpy::Element>(
     py: Python<'_>,
-    trainer: &Trainer<Linear<S>, Binary<AnyLoss>>,
-) -> PyResult<Py<PyDict>> {
-    let state = trainer.hypothesis().state();
-    let dict = PyDict::new(py);
-    dict.set_item("n_features", trainer.hypothesis().n_features())?;
-    dict.set_item("v", PyArray1::from_slice(py, &state.v))?;
-    dict.set_item("b", PyArray1::from_slice(py, &state.b))?;
-    dict.set_item("u", PyArray1::from_slice(py, &state.u))?;
-    dict.set_item("ub", PyArray1::from_slice(py, &state.ub))?;
-    for (name, value) in [
-        ("constant", state.constant),
-        ("a", state.a),
-        ("norm2", state.norm2),
-        ("sum_a", state.sum_a),
-        ("sum_q", state.sum_q),
-    ] {
-        dict.set_item(name, value)?;
-    }
-    Ok(dict.unbind())
+    problems: &Mutex<Problems<S>>,
+) -> PyResult<(u64, Vec<Py<PyDict>>)> {
+    let (t, linears) = py.detach(|| {
+        let problems = lock(problems);
+        let linears: Vec<_> = problems.iter().map(|p| p.hypothesis().clone()).collect();
+        (problems.first().map_or(0, Trainer::t), linears)
+    });
+    let parts = linears.iter().map(|linear| {
+        let state = linear.state();
+        let dict = PyDict::new(py);
+        dict.set_item("n_features", linear.n_features())?;
+        dict.set_item("v", PyArray1::from_slice(py, &state.v))?;
+        dict.set_item("b", PyArray1::from_slice(py, &state.b))?;
+        dict.set_item("u", PyArray1::from_slice(py, &state.u))?;
+        dict.set_item("ub", PyArray1::from_slice(py, &state.ub))?;
+        for (name, value) in [
+            ("constant", state.constant),
+            ("a", state.a),
+            ("norm2", state.norm2),
+            ("sum_a", state.sum_a),
+            ("sum_q", state.sum_q),
+        ] {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict.unbind())
+    });
+    Ok((t, parts.collect::<PyResult<_>>()?))
 }
 
 fn from_parts<S: Scalar + numpy::Element>(dict: &Bound<'_, PyDict>) -> PyResult<Linear<S>> {
@@ -325,23 +398,27 @@ fn from_parts<S: Scalar + numpy::Element>(dict: &Bound<'_, PyDict>) -> PyResult<
 
 fn run<X: Rows>(
     py: Python<'_>,
-    problems: &mut Problems<X::Scalar>,
+    problems: &Mutex<Problems<X::Scalar>>,
     data: &Examples<'_, X>,
     order: &Order<'_>,
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
-    let batch = problems.first().map_or(1, |problem| problem.params().batch);
+    let (count, batch) = py.detach(|| {
+        let problems = lock(problems);
+        (problems.len(), problems.first().map_or(1, |problem| problem.params().batch))
+    });
     let mut order = order.rows(data.len())?;
     // A thread more than there are problems would never have work.
-    let threads = threads.min(problems.len());
+    let threads = threads.min(count);
     let pool = (threads > 1).then(|| pool(threads)).transpose()?;
     let mut total = Report::default();
     let mut taken = Vec::new();
     work(py, progress, |size| {
         // Whole batches, or a piece would end with a smaller one.
         let size = size.div_ceil(batch).saturating_mul(batch);
-        if let [problem] = &mut problems[..] {
+        let problems = &mut lock(problems)[..];
+        if let [problem] = problems {
             let report = problem.run(data, order.by_ref().take(size))?;
             total += report;
             return Ok((report.examples > 0).then_some(report.examples as usize));
@@ -367,11 +444,13 @@ fn run<X: Rows>(
 
 fn evaluate<X: Rows>(
     py: Python<'_>,
-    problems: &Problems<X::Scalar>,
+    problems: &Mutex<Problems<X::Scalar>>,
     data: &Examples<'_, X>,
 ) -> PyResult<Vec<(f64, f64)>> {
+    // A copy, as other threads must not wait for a whole evaluation.
+    let problems = py.detach(|| lock(problems).clone());
     let mut certificates = Vec::new();
-    for problem in problems {
+    for problem in &problems {
         let mut evaluation: Evaluation<'_, _, _, X> = problem.evaluation(data)?;
         let mut at = 0;
         work(py, None, |size| {
@@ -380,7 +459,7 @@ fn evaluate<X: Rows>(
             at = end;
             Ok((at < data.len()).then_some(size))
         })?;
-        let certificate = evaluation.finish();
+        let certificate = evaluation.finish()?;
         certificates.push((certificate.primal, certificate.dual));
     }
     Ok(certificates)
@@ -410,11 +489,8 @@ impl LinearTrainer {
     }
 
     #[getter]
-    fn t(&self) -> u64 {
-        match &self.trainers {
-            Trainers::F32(problems) => problems.first().map_or(0, Trainer::t),
-            Trainers::F64(problems) => problems.first().map_or(0, Trainer::t),
-        }
+    fn t(&self, py: Python<'_>) -> u64 {
+        locked!(py, self.trainers, |problems| problems.iter_mut().next().map_or(0, |p| p.t()))
     }
 
     #[getter]
@@ -425,18 +501,14 @@ impl LinearTrainer {
         }
     }
 
-    fn keep_ledger(&mut self, n_examples: usize) {
-        match &mut self.trainers {
-            Trainers::F32(problems) => problems.iter_mut().for_each(|p| p.keep_ledger(n_examples)),
-            Trainers::F64(problems) => problems.iter_mut().for_each(|p| p.keep_ledger(n_examples)),
-        }
+    fn keep_ledger(&self, py: Python<'_>, n_examples: usize) {
+        locked!(py, self.trainers, |problems| {
+            problems.iter_mut().for_each(|p| p.keep_ledger(n_examples));
+        });
     }
 
-    fn forget_ledger(&mut self) {
-        match &mut self.trainers {
-            Trainers::F32(problems) => problems.iter_mut().for_each(Trainer::forget_ledger),
-            Trainers::F64(problems) => problems.iter_mut().for_each(Trainer::forget_ledger),
-        }
+    fn forget_ledger(&self, py: Python<'_>) {
+        locked!(py, self.trainers, |problems| problems.iter_mut().for_each(Trainer::forget_ledger));
     }
 
     /// Reads every value and index, and says what is wrong with the first that is.
@@ -456,7 +528,7 @@ impl LinearTrainer {
     /// Visits rows; returns their number, the number of updates, and the sum of the losses.
     #[pyo3(signature = (x, labels, order, *, threads = 1, progress = None))]
     fn run(
-        &mut self,
+        &self,
         py: Python<'_>,
         x: Matrix<'_>,
         labels: Labels<'_>,
@@ -464,7 +536,7 @@ impl LinearTrainer {
         threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(u64, u64, f64)> {
-        let report = with!(&mut self.trainers, &x, |problems, rows| {
+        let report = with!(&self.trainers, &x, |problems, rows| {
             run(py, problems, &examples(rows, &labels)?, &order, threads, progress.as_ref())
         })?;
         Ok((report.examples, report.updates, report.loss))
@@ -491,11 +563,13 @@ impl LinearTrainer {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
         fn all<'py, S: Scalar + numpy::Element>(
             py: Python<'py>,
-            problems: &Problems<S>,
+            problems: &Mutex<Problems<S>>,
         ) -> (Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>) {
-            let results: Vec<_> = problems.iter().map(Trainer::result).collect();
-            let weights = results.iter().flat_map(Linear::weights).collect();
-            let intercepts = results.iter().flat_map(Linear::intercepts).collect();
+            let (weights, intercepts) = py.detach(|| {
+                let results: Vec<_> = lock(problems).iter().map(Trainer::result).collect();
+                let weights = results.iter().flat_map(Linear::weights).collect();
+                (weights, results.iter().flat_map(Linear::intercepts).collect())
+            });
             (PyArray1::from_vec(py, weights).into_any(), PyArray1::from_vec(py, intercepts))
         }
         Ok(match &self.trainers {
@@ -511,15 +585,11 @@ impl LinearTrainer {
         dict.set_item("dtype", self.dtype())?;
         dict.set_item("positives", self.positives.clone())?;
         dict.set_item("params", self.params.bind(py).copy()?)?;
-        dict.set_item("t", self.t())?;
-        let problems: Vec<_> = match &self.trainers {
-            Trainers::F32(problems) => {
-                problems.iter().map(|p| parts(py, p)).collect::<PyResult<_>>()?
-            }
-            Trainers::F64(problems) => {
-                problems.iter().map(|p| parts(py, p)).collect::<PyResult<_>>()?
-            }
+        let (t, problems) = match &self.trainers {
+            Trainers::F32(problems) => parts(py, problems)?,
+            Trainers::F64(problems) => parts(py, problems)?,
         };
+        dict.set_item("t", t)?;
         dict.set_item("problems", problems)?;
         Ok(dict)
     }
@@ -556,7 +626,7 @@ impl LinearTrainer {
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
-        let parts = slf.borrow().parts(slf.py())?;
+        let parts = slf.get().parts(slf.py())?;
         Ok((slf.getattr("from_parts")?, (parts,)))
     }
 }
@@ -564,10 +634,24 @@ impl LinearTrainer {
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
 const FORMAT: u32 = 1;
 
+/// Refuses a matrix whose shape or row bounds are not sound, before anyone else walks it.
+#[pyfunction]
+fn check_shape(x: Matrix<'_>) -> PyResult<()> {
+    match &x {
+        Matrix::Dense32(x) => dense(x).map(drop),
+        Matrix::Dense64(x) => dense(x).map(drop),
+        Matrix::Csr32I32(x) => csr(x).map(drop),
+        Matrix::Csr32I64(x) => csr(x).map(drop),
+        Matrix::Csr64I32(x) => csr(x).map(drop),
+        Matrix::Csr64I64(x) => csr(x).map(drop),
+    }
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
+    m.add_function(wrap_pyfunction!(check_shape, m)?)?;
     m.add_class::<LinearTrainer>()
 }

@@ -333,7 +333,7 @@ impl<H: Hypothesis, L: Loss> Trainer<H, L> {
     ) -> Result<Certificate, Error> {
         let mut evaluation = self.evaluation(data)?;
         evaluation.add(0..data.len())?;
-        Ok(evaluation.finish())
+        evaluation.finish()
     }
 
     /// [`certificate`](Trainer::certificate) by instalments, for callers who must look up now and
@@ -421,20 +421,22 @@ impl<H: Hypothesis, L: Loss, X: Rows<Scalar = H::Scalar>> Evaluation<'_, H, L, X
         Ok(())
     }
 
-    /// The certificate.
-    pub fn finish(self) -> Certificate {
+    /// The certificate, once every row was taken in.
+    pub fn finish(self) -> Result<Certificate, Error> {
         let n = self.data.len() as f64;
         let half_lambda = self.trainer.params.lambda / 2.0;
         let last = self.trainer.hypothesis.norm2_afresh();
         let result = self.mean.as_ref().map_or(last, H::norm2_afresh);
         let image = (self.cross / n - half_lambda * last) / (self.excess * self.excess);
-        Certificate {
-            primal: half_lambda * result + self.loss / n,
-            dual: match self.ledger {
-                Some(_) => -self.conjugate / n - image,
-                None => f64::NAN,
-            },
+        let primal = half_lambda * result + self.loss / n;
+        if !primal.is_finite() {
+            return Err(Error::non_finite("X", format_args!("the objective overflows")));
         }
+        let dual = match self.ledger {
+            Some(_) => -self.conjugate / n - image,
+            None => f64::NAN,
+        };
+        Ok(Certificate { primal, dual })
     }
 }
 

@@ -2,6 +2,6 @@
 
 from pegasos._core import InternalError, __version__
 from pegasos._linear import PegasosClassifier
+from pegasos.io import load, save
 
-
-__all__ = ["InternalError", "PegasosClassifier", "__version__"]
+__all__ = ["InternalError", "PegasosClassifier", "__version__", "load", "save"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from tqdm import tqdm
 
-from pegasos._core import NonFiniteError
+from pegasos._core import NonFiniteError, check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +59,8 @@ def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
             np.require(X.data, requirements=["C", "A"]),
             X.shape[1],
         )
+    # Before scikit-learn or SciPy walk rows whose bounds lie.
+    check_shape(rows)
     return Data(X, rows, (codes, weight))
 
 
@@ -103,7 +106,7 @@ def thread_count(n_jobs: int | None) -> int:
         return cores
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    return min(n_jobs, sys.maxsize) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def evaluated_epochs() -> Iterator[int]:
@@ -116,6 +119,10 @@ def evaluated_epochs() -> Iterator[int]:
     while True:
         epoch += max(1, epoch // 5)
         yield epoch
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after which the estimator holds what it had learned by then."""
 
 
 class Watch:
@@ -141,8 +148,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
     def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
         raise NotImplementedError
 
-    def _resume_trainer(self, data: Data) -> LinearTrainer:
-        """The trainer as it is, but with the parameters as they are now."""
+    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer:
+        """The trainer (or a copy) as it is, but with the parameters as they are now."""
         raise NotImplementedError
 
     def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
@@ -189,6 +196,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
                 raise ValueError(f"class_weight must be finite and >= 0, got {self.class_weight}")
             weight = of_class[codes] if weight is None else weight * of_class[codes]
+            if not weight.any():
+                raise ValueError(
+                    f"class_weight must leave some example a weight > 0, got {self.class_weight}"
+                )
         return as_data(X, codes, weight), classes
 
     @contextmanager
@@ -197,9 +208,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         before = self.__dict__.copy()
         try:
             yield
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+        except BaseException as error:
+            if not isinstance(error, Interrupted):
+                self.__dict__.clear()
+                self.__dict__.update(before)
             raise
 
     @contextmanager
@@ -207,11 +219,12 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         """Keeps what ``run`` has learned, and explains numbers that are not finite."""
         try:
             yield
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            if run.trainer.t == 0:
+                raise
             # What has been learned so far is a model too.
-            if run.trainer.t > 0:
-                self._settle(run, classes)
-            raise
+            self._settle(run, classes)
+            raise Interrupted(*error.args) from None
         except NonFiniteError as error:
             assert_all_finite(
                 data.X.data if issparse(data.X) else data.X,
@@ -241,7 +254,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             )
             data, held_out = (data.take(part) for part in parts)
         if going_on:
-            run = Run(self._resume_trainer(data), self._seed, self._epoch)
+            run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
         else:
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
         with self._learning(run, data, classes):
@@ -253,6 +266,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.
             run.trainer.check(data.rows, data.labels)
+        if held_out is not None:
+            run.trainer.check(held_out.rows, held_out.labels)
         certify = certify and self._has_certificate()
         if certify:
             run.trainer.keep_ledger(data.n)
@@ -306,6 +321,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             )
         first = not hasattr(self, "_trainer")
         if classes is not None:
+            if np.size(classes) == 0:
+                raise ValueError("classes must hold at least two classes, got none")
             classes = unique_labels(classes)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -322,7 +339,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
         else:
-            run = Run(self._resume_trainer(data), self._seed, self._epoch)
+            # Examples that were checked cannot make weights overflow, unless slopes grow with them;
+            # then a copy may fail in the model's stead. Others shall not pay O(n_features) a call.
+            copy = self.loss == "squared_hinge"
+            run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
         with self._learning(run, data, classes):
             run.trainer.check(data.rows, data.labels)
             run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)

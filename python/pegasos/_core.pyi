@@ -9,12 +9,13 @@ type _Rows = NDArray[Any] | _Csr
 type _Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
 type _Order = tuple[str, int, int] | NDArray[np.int64]
 
-__all__ = ["InternalError", "LinearTrainer", "NonFiniteError", "__version__"]
+__all__ = ["InternalError", "LinearTrainer", "NonFiniteError", "__version__", "check_shape"]
 __version__: str
 
 class InternalError(RuntimeError): ...
 class NonFiniteError(ValueError): ...
 
+def check_shape(x: _Rows) -> None: ...
 @final
 class LinearTrainer:
     def __new__(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import assert_all_finite
@@ -40,23 +42,19 @@ _LARGEST = 2**63 - 1
 
 
 class _Exported:
-    """The arrays of a trainer, exported when asked for and not before.
+    """The arrays of a trainer, exported when first asked for.
 
     A stream of single examples must not pay O(n_features) for each.
     """
 
     def __init__(self, trainer: LinearTrainer) -> None:
         self.trainer = trainer
-        self._t = -1
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
-        if self._t != self.trainer.t:
-            weights, intercepts = self.trainer.result()
-            self._arrays = weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
-            self._t = self.trainer.t
-        return self._arrays
+        weights, intercepts = self.trainer.result()
+        return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -431,7 +429,12 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             return 0.0
         # A slope of 2 (1 - m) is not bounded: a first step beyond 1 over the curvature makes w swing
         # ever wider. With this offset the first step is just that.
-        curvature = 2.0 * (row_norms(data.X, squared=True) + self._constant() ** 2)
+        X = data.X
+        if issparse(X) and not X.has_canonical_format:
+            # A column that occurs twice counts as the sum.
+            X = X.copy()
+            X.sum_duplicates()
+        curvature = 2.0 * (row_norms(X, squared=True) + self._constant() ** 2)
         if data.labels[1] is not None:
             curvature = curvature * data.labels[1]
         assert_all_finite(curvature, input_name="X")
@@ -460,9 +463,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             self._params(data),
         )
 
-    def _resume_trainer(self, data: Data) -> LinearTrainer:
+    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer:
         now = self._chosen()
-        if now == self._made_with:
+        if now == self._made_with and not copy:
             return self._trainer
         if [now[name] for name in _STRUCTURE] != [self._made_with[name] for name in _STRUCTURE]:
             raise ValueError(
@@ -470,28 +473,35 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 "the weights that exist mean"
             )
         parts = self._trainer.parts()
-        before, parts["params"] = parts["params"], self._params(data)
-        if now["average"] == self._made_with["average"]:
-            parts["params"]["average_from"] = before["average_from"]
-        else:
-            # Another kind of mean begins here.
-            for problem in parts["problems"]:
-                problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
-            first = parts["params"]["average_from"]
-            parts["params"]["average_from"] = max(first, self._trainer.t + 1)
+        if now != self._made_with:
+            before, parts["params"] = parts["params"], self._params(data)
+            if now["average"] == self._made_with["average"]:
+                parts["params"]["average_from"] = before["average_from"]
+            else:
+                # Another kind of mean begins here.
+                for problem in parts["problems"]:
+                    problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
+                first = parts["params"]["average_from"]
+                parts["params"]["average_from"] = max(first, self._trainer.t + 1)
         return LinearTrainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
         """The parameters that a trainer is made with."""
-        return {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
+        chosen = {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
+        # True is not the number 1 here.
+        return chosen | {"average": self._averaging()}
+
+    def _averaging(self) -> tuple[str, int]:
+        """The kind of mean, and the first step whose result it takes in."""
+        if isinstance(self.average, str):
+            return self.average, 1
+        if isinstance(self.average, bool | np.bool_):
+            return "polynomial" if self.average else "none", 1
+        return "uniform", int(self.average)
 
     def _params(self, data: Data) -> dict[str, Any]:
         """The parameters as the compiled half takes them."""
-        average, average_from = self.average, 1
-        if isinstance(average, Integral) and not isinstance(average, bool | np.bool_):
-            average, average_from = "uniform", int(average)
-        elif not isinstance(average, str):
-            average = "polynomial" if average else "none"
+        average, average_from = self._averaging()
         weight = data.labels[1]
         mean_weight = 1.0 if weight is None else float(weight.mean())
         return {

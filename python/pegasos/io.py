@@ -645,11 +645,11 @@ def _read_csv(path: Path, delimiter: str, label: str | int | None, model: Any) -
             reader.add(first_line, cells)
         for line, cells in rows:
             reader.add(line, cells)
-    text = model is not None and model.classes_.dtype.kind in "UO"
-    if not headed and column is not None and _heads(reader.labels):
+    words = model.classes_ if model is not None and model.classes_.dtype.kind in "UO" else []
+    if not headed and _heads(reader.labels) and reader.labels[0] not in words:
         headed = True
         reader.drop_first()
-    X, y = reader.arrays(text)
+    X, y = reader.arrays(text=len(words) > 0)
     return Table(X, y, header if headed else None)
 
 
@@ -711,19 +711,20 @@ class _CsvRows:
             self.values.extend(map(float, cells))
         except ValueError:
             bad = next(i for i, cell in enumerate(cells) if not _is_number(cell))
-            raise ValueError(f"{self.place(-1, bad)}: {_fault(cells[bad])}") from None
+            cell = cells[bad].strip()
+            fault = f"{cell!r} is not a number" if cell else "the value is missing"
+            raise ValueError(f"{self.place(-1, self.column_of(bad))}: {fault}") from None
 
-    def place(self, row: int, feature: int | None) -> str:
-        """Line and column, counted from 1, of a feature, or of the label."""
-        column = self.column
-        if feature is not None:
-            column = feature + (self.column is not None and feature >= self.column)
-        return f"line {self.lines[row]}, column {column + 1}" if column is not None else ""
+    def column_of(self, feature: int) -> int:
+        return feature + (self.column is not None and feature >= self.column)
+
+    def place(self, row: int, column: int) -> str:
+        return f"line {self.lines[row]}, column {column + 1}"
 
     def drop_first(self) -> None:
         del self.values[: self.n_columns - 1], self.labels[0], self.lines[0]
 
-    def arrays(self, text: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    def arrays(self, *, text: bool) -> tuple[np.ndarray, np.ndarray | None]:
         """Features and labels, the latter as strings if ``text``."""
         if not self.lines:
             raise ValueError("it holds no examples, only a header")
@@ -731,14 +732,15 @@ class _CsvRows:
         finite = np.isfinite(X)
         if not finite.all():
             row, feature = np.argwhere(~finite)[0]
-            place, value = self.place(row, feature), X[row, feature]
+            place, value = self.place(row, self.column_of(feature)), X[row, feature]
             raise ValueError(f"{place}: {value} is not a finite number")
-        return X, None if self.column is None else self._labels(text)
+        return X, None if self.column is None else self._labels(text, self.column)
 
-    def _labels(self, text: bool) -> np.ndarray:
+    def _labels(self, text: bool, column: int) -> np.ndarray:
         kinds = set(self.labels)
         if "" in kinds:
-            raise ValueError(f"{self.place(self.labels.index(''), None)}: the label is missing")
+            row = self.labels.index("")
+            raise ValueError(f"{self.place(row, column)}: the label is missing")
         if text or not all(map(_is_number, kinds)):
             return np.array(self.labels)
         if all(kind.lstrip("+-").isdigit() and abs(int(kind)) < 2**63 for kind in kinds):
@@ -746,9 +748,6 @@ class _CsvRows:
         y = np.array(list(map(float, self.labels)))
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise ValueError(f"{self.place(row, None)}: the label {y[row]} is not a finite number")
+            place = self.place(row, column)
+            raise ValueError(f"{place}: the label {y[row]} is not a finite number")
         return y
-
-
-def _fault(cell: str) -> str:
-    return f"{cell.strip()!r} is not a number" if cell.strip() else "the value is missing"

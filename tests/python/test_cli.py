@@ -1,0 +1,494 @@
+"""The command: what it prints, what it writes, and how it says no."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import labelled
+from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import classification_report
+
+from pegasos import PegasosClassifier, cli, io
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+X, Y = labelled(5, 120, 4, 3)
+WORDS = np.array(["maybe", "no", "yes"])[Y]
+BINARY = (Y > 0).astype(int)
+
+
+def csv_of(rows: np.ndarray, labels: Any = None, header: str = "", between: str = ",") -> str:
+    lines = [header] if header else []
+    for i, row in enumerate(rows.tolist()):
+        cells = [repr(value) for value in row] + ([] if labels is None else [str(labels[i])])
+        lines.append(between.join(cells))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with some data."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.csv").write_text(csv_of(X, WORDS, "a,b,c,d,answer"))
+    (tmp_path / "bare.csv").write_text(csv_of(X))
+    (tmp_path / "binary.tsv").write_text(csv_of(X, BINARY, between="\t"))
+    dump_svmlight_file(X, Y, "three.svm", zero_based=False)
+    np.savez("three.npz", X=X, y=Y)
+    sparse = sp.csr_matrix(X)
+    np.savez(
+        "sparse.npz",
+        data=sparse.data,
+        indices=sparse.indices,
+        indptr=sparse.indptr,
+        shape=sparse.shape,
+        y=Y,
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, str, str]]:
+    """Runs a command line; returns its status, stdout and stderr."""
+
+    def run(line: str) -> tuple[int, str, str]:
+        status = cli.main(line.split())
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def model(here: Path) -> PegasosClassifier:
+    """A model of words in the file ``model``, trained by the class itself."""
+    model = PegasosClassifier(
+        "log_loss", alpha=0.01, multi_class="ovr", tol=None, max_iter=20, random_state=0
+    )
+    io.save(model.fit(X, WORDS), here / "model")
+    return model
+
+
+def assert_refused(answer: tuple[int, str, str], message: str) -> None:
+    """Status 2, and one line that says why, after the usage perhaps."""
+    status, out, err = answer
+    *usage, line = err.splitlines()
+    assert status == 2
+    assert out == ""
+    assert re.fullmatch(f"pegasos: error: .*{message}.*", line), err
+    assert usage == [] or usage[0].startswith("usage: pegasos")
+    assert not any("error" in said for said in usage)
+
+
+# -- train
+
+
+@pytest.mark.parametrize(
+    "data", ["words.csv", "words.csv --label answer", "words.csv --label 4", "words.csv --label -1"]
+)
+def test_training_is_that_of_the_class(run: Any, here: Path, data: str) -> None:
+    status, out, err = run(f"train {data} -o model --alpha 0.01 --tol none --max-iter 7 --seed 3")
+    assert (status, err) == (0, "")
+    want = PegasosClassifier(alpha=0.01, multi_class="ovr", tol=None, max_iter=7, random_state=3)
+    want.fit(X, WORDS)
+    loaded = io.load("model")
+    assert loaded.get_params() == want.get_params()
+    assert loaded.coef_.tobytes() == want.coef_.tobytes()
+    summary = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+    assert summary["examples"] == "120 x 4 features"
+    assert summary["classes"] == "3: maybe, no, yes"
+    assert summary["epochs"] == "7"
+    assert re.fullmatch(r"\d+\.\d\d s \([\d,]+ rows/s\)", summary["time"])
+    assert summary["objective"] == "not evaluated"
+    assert summary["duality gap"] == "none certified"
+    assert summary["training accuracy"] == f"{want.score(X, WORDS):.4f}"
+    assert summary["model"] == "model"
+    assert "held-out accuracy" not in summary
+
+
+@pytest.mark.parametrize("data", ["three.svm", "three.npz", "sparse.npz"])
+def test_formats_agree(run: Any, here: Path, data: str) -> None:
+    assert run(f"train {data} -o model --tol none --seed 0")[0] == 0
+    want = PegasosClassifier(multi_class="ovr", tol=None, random_state=0).fit(X, Y)
+    assert io.load("model").coef_ == pytest.approx(want.coef_, rel=1e-6)
+    assert io.load("model").classes_.tolist() == [0, 1, 2]
+
+
+def test_certified_training(run: Any, here: Path) -> None:
+    status, out, err = run("train binary.tsv -o model --alpha 0.1 --tol 0.1 --max-iter 1000")
+    assert (status, err) == (0, "")
+    loaded = io.load("model")
+    assert loaded.multi_class == PegasosClassifier().multi_class
+    gap = re.search(r"^duality gap +(\S+), (\S+)% of the objective$", out, re.MULTILINE)
+    assert gap
+    assert float(gap[1]) == pytest.approx(loaded.duality_gap_, rel=1e-2)
+    assert 0.0 < float(gap[2]) <= 10.0
+    assert f"{loaded.objective_:.6g}" in out
+
+
+def test_training_without_a_certificate(run: Any, here: Path) -> None:
+    status, out, _ = run("train binary.tsv -o model --projection --alpha 0.1 --tol 10")
+    assert status == 0
+    assert re.search(r"^objective +\d", out, re.MULTILINE)
+    assert re.search(r"^duality gap +none certified$", out, re.MULTILINE)
+
+
+def test_options_reach_the_estimator(run: Any, here: Path) -> None:
+    options = (
+        "--loss squared_hinge --alpha 0.5 --max-iter 4 --tol 100 --multi-class ovr --eta0 0.25 "
+        "--learning-rate invscaling --power-t 0.75 --t0 3 --no-intercept --projection --average 9 "
+        "--batch-size 2 --sampling replacement --class-weight balanced --seed 11 --jobs 2"
+    )
+    assert run(f"train three.npz -o model {options}")[0] == 0
+    params = io.load("model").get_params()
+    want = {
+        "loss": "squared_hinge",
+        "alpha": 0.5,
+        "max_iter": 4,
+        "tol": 100.0,
+        "multi_class": "ovr",
+        "eta0": 0.25,
+        "learning_rate": "invscaling",
+        "power_t": 0.75,
+        "t0": 3.0,
+        "fit_intercept": False,
+        "projection": True,
+        "average": 9,
+        "batch_size": 2,
+        "sampling": "replacement",
+        "class_weight": "balanced",
+        "random_state": 11,
+        "n_jobs": 2,
+    }
+    assert params == {**PegasosClassifier().get_params(), **want}
+
+
+def test_defaults_are_those_of_the_class(run: Any, here: Path) -> None:
+    options = "--tol none --t0 auto --average uniform --jobs none"
+    assert run(f"train binary.tsv -o model {options}")[0] == 0
+    want = {**PegasosClassifier().get_params(), "tol": None, "average": "uniform"}
+    assert io.load("model").get_params() == want
+
+
+def test_help_names_every_default(run: Any) -> None:
+    status, out, err = run("train --help")
+    assert (status, err) == (0, "")
+    text = " ".join(out.split())
+    for param, option in [("alpha", "--alpha A"), ("tol", "--tol TOL"), ("eta0", "--eta0 ETA")]:
+        default = inspect.signature(PegasosClassifier).parameters[param].default
+        assert re.search(rf"{option} [^()]*(\([^)]*\)[^()]*)*\(default: {default}\)", text), param
+    assert "ovr when there are more than two classes" in text
+    assert "pegasos train train.svm -o model.safetensors" in text
+
+
+def test_single_precision(run: Any, here: Path) -> None:
+    assert run("train three.svm -o model --float32 --tol none")[0] == 0
+    assert io.load("model").coef_.dtype == np.float32
+
+
+def test_held_out_examples(run: Any, here: Path) -> None:
+    options = "--tol none --test-size 0.25 --seed 0 --alpha 0.01"
+    status, out, _ = run(f"train words.csv -o model {options}")
+    assert status == 0
+    held_out = re.search(r"^held-out accuracy +(0\.\d{4}) on 30 examples$", out, re.MULTILINE)
+    assert held_out
+    assert 0.5 < float(held_out[1]) <= 1.0
+    assert re.search(r"^examples +90 x 4 features$", out, re.MULTILINE)
+    assert io.load("model").t_ == 100 * 90
+
+
+def test_quiet(run: Any, here: Path) -> None:
+    assert run("train three.svm -o model --tol none --quiet") == (0, "", "")
+
+
+def test_a_bar_on_terminals_only(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    status, _, err = run("train three.svm -o model --tol none")
+    assert status == 0
+    assert "PegasosClassifier: 100%" in err
+    assert io.load("model").verbose == 0
+    assert run("train three.svm -o model --tol none --quiet") == (0, "", "")
+
+
+def test_no_convergence_is_one_line(run: Any, here: Path) -> None:
+    status, out, err = run("train binary.tsv -o model --max-iter 1 --tol 1e-9")
+    assert status == 0
+    assert re.fullmatch(r"pegasos: warning: fit stopped after max_iter=1 epochs.*\n", err)
+    assert out.startswith("examples")
+
+
+def test_warnings_of_scikit_learn_are_one_line_too(run: Any, here: Path) -> None:
+    (here / "many.csv").write_text(csv_of(X, np.arange(120)))
+    status, _, err = run("train many.csv -o model --tol none")
+    assert status == 0
+    assert re.fullmatch("(pegasos: warning: The number of unique classes is greater.*\n)+", err)
+
+
+# -- predict
+
+
+def test_predicted_labels(run: Any, here: Path, model: PegasosClassifier) -> None:
+    want = "".join(f"{label}\n" for label in model.predict(X))
+    for data in ("words.csv", "bare.csv", "bare.csv --label none", "three.npz"):
+        assert run(f"predict model {data}") == (0, want, ""), data
+    assert run("predict model bare.csv -o out.txt") == (0, "", "")
+    assert (here / "out.txt").read_text() == want
+
+
+def test_labels_in_another_column(run: Any, here: Path, model: PegasosClassifier) -> None:
+    (here / "first.csv").write_text(csv_of(np.column_stack([Y, X]), header="y,a,b,c,d"))
+    want = "".join(f"{label}\n" for label in model.predict(X))
+    for label in ("y", "0", "-5"):
+        assert run(f"predict model first.csv --label {label}") == (0, want, "")
+
+
+def test_scores_and_probabilities(run: Any, here: Path, model: PegasosClassifier) -> None:
+    for option, want in [
+        ("--scores", model.decision_function(X)),
+        ("--proba", model.predict_proba(X)),
+    ]:
+        status, out, _ = run(f"predict model bare.csv {option}")
+        assert status == 0
+        rows = [[float(cell) for cell in line.split("\t")] for line in out.splitlines()]
+        assert np.array(rows).tobytes() == want.tobytes()
+
+
+def test_two_classes_have_one_score(run: Any, here: Path) -> None:
+    model = PegasosClassifier(tol=None, random_state=0).fit(X, BINARY)
+    io.save(model, "model")
+    out = run("predict model bare.csv --scores")[1]
+    assert [float(line) for line in out.splitlines()] == model.decision_function(X).tolist()
+    assert run("predict model bare.csv")[1].split() == [str(label) for label in model.predict(X)]
+
+
+def test_sparse_files_may_lack_the_last_features(
+    run: Any, here: Path, model: PegasosClassifier
+) -> None:
+    (here / "short.svm").write_text("0 1:0.5\n0 2:-1 3:0.25\n")
+    rows = np.array([[0.5, 0.0, 0.0, 0.0], [0.0, -1.0, 0.25, 0.0]])
+    want = "".join(f"{label}\n" for label in model.predict(rows))
+    assert run("predict model short.svm") == (0, want, "")
+
+
+def test_output_may_be_a_device(run: Any, here: Path, model: PegasosClassifier) -> None:
+    assert run(f"predict model bare.csv -o {os.devnull}") == (0, "", "")
+    assert run(f"train three.npz --tol none -q -o {os.devnull}") == (0, "", "")
+    assert not os.path.isfile(os.devnull)
+
+
+# -- evaluate and info
+
+
+def test_evaluation(run: Any, here: Path, model: PegasosClassifier) -> None:
+    status, out, err = run("evaluate model words.csv")
+    assert (status, err) == (0, "")
+    report = classification_report(WORDS, model.predict(X), digits=4, output_dict=True)
+    right = round(report["accuracy"] * 120)
+    assert out.splitlines()[0] == f"accuracy {report['accuracy']:.4f} ({right} of 120)"
+    table = {line.split()[0]: line.split()[1:] for line in out.splitlines()[3:]}
+    assert table == {
+        label: [
+            *(f"{report[label][name]:.4f}" for name in ("precision", "recall", "f1-score")),
+            f"{report[label]['support']:.0f}",
+        ]
+        for label in ("maybe", "no", "yes")
+    }
+
+
+def test_labels_the_model_has_never_seen_are_errors_of_it(
+    run: Any, here: Path, model: PegasosClassifier
+) -> None:
+    (here / "new.csv").write_text(csv_of(X[:10], ["unheard"] * 9 + [model.predict(X)[9]]))
+    status, out, _ = run("evaluate model new.csv")
+    assert status == 0
+    assert out.startswith("accuracy 0.1000 (1 of 10)\n")
+    assert re.search(r"^unheard +0\.0000 +0\.0000 +0\.0000 +9$", out, re.MULTILINE)
+
+
+def test_labels_are_compared_as_the_model_has_them(run: Any, here: Path) -> None:
+    codes = np.array(["1", "01", "x"])[Y]
+    io.save(PegasosClassifier(multi_class="ovr", tol=None).fit(X, codes), "model")
+    # Alone, these labels would be numbers.
+    some = codes != "x"
+    (here / "some.csv").write_text(csv_of(X[some], codes[some]))
+    right = np.sum(io.load("model").predict(X[some]) == codes[some])
+    assert right > 0.5 * some.sum()
+    assert f"({right} of {some.sum()})" in run("evaluate model some.csv")[1]
+
+
+def test_info(run: Any, here: Path, model: PegasosClassifier) -> None:
+    status, out, err = run("info model")
+    assert (status, err) == (0, "")
+    found = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+    assert found == {
+        "class": "PegasosClassifier",
+        "format": "1",
+        "parameters": "alpha=0.01, loss='log_loss', max_iter=20, multi_class='ovr', "
+        "random_state=0, tol=None",
+        "classes": "3: maybe, no, yes",
+        "features": "4",
+        "weights": "12 nonzero of 12, float64",
+        "steps": "2,400",
+        "objective": "not evaluated",
+        "duality gap": "none certified",
+    }
+
+
+def test_info_on_many_classes(run: Any, here: Path) -> None:
+    rows = np.tile(np.eye(30), (3, 1))
+    y = np.tile(np.arange(30), 3)
+    io.save(PegasosClassifier(multi_class="ovr", tol=None).fit(rows, y), "model")
+    out = run("info model")[1]
+    assert re.search(r"^classes +30: 0, 1, .*, 19, \.\.\.$", out, re.MULTILINE)
+
+
+def test_version(run: Any) -> None:
+    status, out, _ = run("--version")
+    assert status == 0
+    assert re.fullmatch(r"pegasos \d+\.\d+\.\d+\S*\n", out)
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "required: COMMAND"),
+        ("learn three.svm", "invalid choice: 'learn'"),
+        ("train three.svm", "required: -o/--output"),
+        ("train three.svm -o m --loss l2", "argument --loss: invalid choice: 'l2'"),
+        ("train three.svm -o m --alpha big", "argument --alpha: invalid float value: 'big'"),
+        ("train three.svm -o m --tol low", "argument --tol: must be a number or 'none', got 'low'"),
+        ("train three.svm -o m --t0 now", "argument --t0: must be a number or 'auto', got 'now'"),
+        ("train three.svm -o m --jobs all", "argument --jobs: must be an int or 'none', got 'all'"),
+        ("train three.svm -o m --average best", "argument --average: must be 'uniform'.*'best'"),
+        ("train three.svm -o m --test-size 1", "argument --test-size: .*between 0 and 1, got '1'"),
+        ("train three.svm -o m --test-size x", "argument --test-size: .*between 0 and 1, got 'x'"),
+        ("train three.svm -o m --max", "unrecognized arguments: --max"),
+        ("train three.svm -o m --alpha -1", "'alpha' parameter .* Got -1.0"),
+        ("train three.svm -o m --alpha nan", "'alpha' parameter .* Got nan"),
+        ("train three.svm -o m --max-iter 0", "'max_iter' parameter .* Got 0"),
+        ("train three.svm -o m --batch-size 99999999999999999999", "'batch_size' parameter"),
+        ("train three.svm -o m --seed -1", "'random_state' parameter .* Got -1"),
+        ("train three.svm -o m --jobs 0", "n_jobs must not be 0"),
+        ("train none.svm -o m", "none.svm: No such file or directory"),
+        ("train three.parquet -o m", r"three.parquet: the ending must be one of .*\.csv"),
+        ("train three.svm -o none/m", "none/m: No such file or directory"),
+        ("train three.svm -o .", r"\.: Is a directory"),
+        ("train three.svm -o m --label 1", "three.svm: only CSV and TSV files have a column 1"),
+        ("train words.csv -o m --label z", "words.csv: it has 0 columns 'z'"),
+        ("train words.csv -o m --label 0", "words.csv: line 2, column 5: '[a-z]+' is not a number"),
+        ("train bare.csv -o m --label none", "training needs labels"),
+        ("train one.csv -o m", "at least two classes"),
+        ("train nan.csv -o m", "nan.csv: line 2, column 1: nan is not a finite number"),
+        ("train nan.npz -o m", "Input X contains NaN"),
+        ("train nan.svm -o m", "Input X contains NaN"),
+        ("train broken.npz -o m", "broken.npz: "),
+        ("train huge.csv -o m", "X must be finite and of a scale"),
+        ("train huge.csv -o m --float32", "Input X contains infinity"),
+        ("train rare.csv -o m --test-size 0.5", "least populated class"),
+        ("predict none three.svm", "none: No such file or directory"),
+        ("predict three.svm three.svm", "three.svm: not a model file of pegasos"),
+        ("predict model none.csv", "none.csv: No such file or directory"),
+        ("predict model wide.svm", "wide.svm: .* 5 features, those of the model have 4"),
+        ("predict model wide.csv", "wide.csv: .* 5 features, those of the model have 4"),
+        ("predict model one.csv", "one.csv: .* 1 features, those of the model have 4"),
+        ("predict model nan.npz", "Input X contains NaN"),
+        ("predict model bare.csv -o none/out", "none/out: No such file or directory"),
+        ("predict model bare.csv --scores --proba", "not allowed with argument --scores"),
+        ("predict hinge bare.csv --proba", "hinge: --proba needs a model trained with .*log_loss"),
+        ("evaluate model bare.csv", "bare.csv: it has no labels"),
+        ("evaluate model three.svm", "three.svm: its labels are numbers, those of the model text"),
+        ("evaluate hinge words.csv", "words.csv: its labels are text, those of the model numbers"),
+        ("info three.npz", "three.npz: not a model file of pegasos"),
+        ("info none", "none: No such file or directory"),
+    ],
+)
+def test_bad_input(run: Any, here: Path, model: PegasosClassifier, line: str, message: str) -> None:
+    io.save(PegasosClassifier(multi_class="ovr", tol=None).fit(X, Y), here / "hinge")
+    (here / "one.csv").write_text("1,0\n2,0\n")
+    (here / "nan.csv").write_text("1,2,0\nnan,2,1\n")
+    (here / "nan.svm").write_text("0 1:1\n1 1:nan 2:3 3:1 4:1\n")
+    np.savez(here / "nan.npz", X=np.full((2, 4), np.nan), y=[0, 1])
+    (here / "broken.npz").write_bytes((here / "three.npz").read_bytes()[:500])
+    (here / "huge.csv").write_text("1e300,0\n-1e300,1\n")
+    (here / "rare.csv").write_text("1,0\n2,0\n3,1\n")
+    (here / "wide.svm").write_text("0 5:1\n")
+    (here / "wide.csv").write_text("1,2,3,4,5,yes\n")
+    before = sorted(os.listdir(here))
+    assert_refused(run(line), message)
+    assert sorted(os.listdir(here)) == before
+
+
+def test_a_failed_training_leaves_the_old_model(
+    run: Any, here: Path, model: PegasosClassifier
+) -> None:
+    before = (here / "model").read_bytes()
+    assert_refused(run("train three.svm -o model --alpha 0"), "'alpha' parameter")
+    assert (here / "model").read_bytes() == before
+
+
+def test_no_memory(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(io, "read", fail)
+    assert_refused(run("train three.svm -o model"), "there is not enough memory")
+
+
+# -- signals and pipes
+
+
+def test_interrupted_training(run: Any, here: Path) -> None:
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    try:
+        # Some ten seconds, were there no interrupt.
+        answer = run("train binary.tsv -o model --float32 --tol none --max-iter 2000000")
+    finally:
+        timer.cancel()
+    assert answer == (130, "", "pegasos: interrupted\n")
+    assert "model" not in os.listdir(here)
+    assert not any(name.startswith(".") for name in os.listdir(here))
+
+
+def pegasos(*arguments: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pegasos", *arguments]
+    return subprocess.run(command, text=True, timeout=60, stderr=subprocess.PIPE, **keywords)
+
+
+def test_as_a_process(here: Path, model: PegasosClassifier) -> None:
+    done = pegasos("predict", "model", "bare.csv", stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == model.predict(X).tolist()
+
+
+def test_a_reader_that_goes_away(here: Path, model: PegasosClassifier) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = pegasos("predict", "model", "bare.csv", stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk(here: Path, model: PegasosClassifier) -> None:
+    with open("/dev/full", "w") as full:
+        done = pegasos("predict", "model", "bare.csv", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "pegasos: error: No space left on device\n"

@@ -1,0 +1,641 @@
+"""Models and examples in files: nothing is lost, and nothing broken gets in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import stat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import labelled
+from safetensors import numpy as safetensors
+from safetensors import safe_open
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import SGDClassifier
+
+from pegasos import PegasosClassifier, io
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
+
+X, Y = labelled(3, 80, 5, 3)
+BINARY = (Y > 0).astype(int)
+
+
+def trained(X: Any = X, y: Any = Y, **params: Any) -> PegasosClassifier:
+    """A model after a few epochs, whatever its parameters."""
+    params = {"multi_class": "ovr", "max_iter": 3, "tol": None, "random_state": 7, **params}
+    return PegasosClassifier(**params).fit(X, y)
+
+
+def again(model: PegasosClassifier, folder: Path) -> PegasosClassifier:
+    io.save(model, folder / "model")
+    return io.load(folder / "model")
+
+
+def assert_same(ours: PegasosClassifier, theirs: PegasosClassifier) -> None:
+    """Whatever can be asked of both has the same answer, to the last bit."""
+    public = {name for name in vars(ours) if name.endswith("_")}
+    assert public == {name for name in vars(theirs) if name.endswith("_")}
+    for name in [*sorted(public), "coef_", "intercept_"]:
+        one, other = np.asarray(getattr(ours, name)), np.asarray(getattr(theirs, name))
+        assert one.dtype == other.dtype, name
+        assert one.tolist() == other.tolist() or one.tobytes() == other.tobytes(), name
+    assert (ours._seed, ours._epoch) == (theirs._seed, theirs._epoch)
+
+
+# -- models
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"average": True},
+        {"average": 5, "batch_size": 7},
+        {"loss": "log_loss", "learning_rate": "constant", "eta0": 0.1},
+        {"loss": "squared_hinge", "projection": True},
+        {"fit_intercept": False, "t0": 10.0},
+        {"class_weight": {0: 1.0, 1: 2.0, 2: 0.5}, "sampling": "blocks"},
+        {"sampling": np.arange(80)[::-1]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_training_goes_on_bit_for_bit(params: dict[str, Any], dtype: Any, tmp_path: Path) -> None:
+    rows = X.astype(dtype)
+    model = trained(rows, **params)
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded)
+    assert model.decision_function(X).tobytes() == loaded.decision_function(X).tobytes()
+    # An explicit order names 80 rows.
+    given = isinstance(params.get("sampling"), np.ndarray)
+    for part in [slice(0, 80)] if given else [slice(50, 80), slice(0, 20)]:
+        before = loaded.coef_
+        model.partial_fit(rows[part], Y[part])
+        loaded.partial_fit(rows[part], Y[part])
+        assert_same(model, loaded)
+        assert (loaded.coef_ != before).any()
+
+
+def test_a_certified_fit_comes_back(tmp_path: Path) -> None:
+    model = trained(y=BINARY, alpha=0.1, tol=0.1, max_iter=1000)
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded)
+    assert 0.0 < loaded.duality_gap_ <= 0.1 * loaded.objective_
+
+
+def test_sparse_stream_goes_on(tmp_path: Path) -> None:
+    rows = sp.csr_matrix(np.where(np.abs(X) > 0.3, X, 0.0))
+    model = PegasosClassifier(multi_class="ovr", random_state=0)
+    model.partial_fit(rows[:20], Y[:20], classes=[0, 1, 2])
+    loaded = again(model, tmp_path)
+    for start in range(20, 80, 20):
+        part = rows[start : start + 20], Y[start : start + 20]
+        model.partial_fit(*part)
+        loaded = again(loaded.partial_fit(*part), tmp_path)
+    assert_same(model, loaded)
+    assert loaded.t_ == 80
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([-1, 1]),
+        np.array([3, 5, 200], dtype=np.uint8),
+        np.array([False, True]),
+        np.array([-1.0, 1.0]),
+        np.array([0.0, 1.0, 2.0], dtype=np.float32),
+        np.array(["no", "yes"]),
+        np.array(["a", "b", "ä\n\0c"]),
+        np.array(["", "a", "b\0"], dtype=object),
+    ],
+    ids=lambda classes: f"{classes.dtype}-{len(classes)}",
+)
+def test_labels_of_any_kind(classes: np.ndarray, tmp_path: Path) -> None:
+    model = trained(y=classes[Y % len(classes)])
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded)
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
+    assert {type(label) for label in loaded.classes_} == {type(label) for label in classes}
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"class_weight": {False: 1.0, True: 2.0}}, {False: 1.0, True: 2.0}),
+        ({"class_weight": {np.int64(0): np.float32(0.5), 1: 2}}, {0: 0.5, 1: 2}),
+        ({"class_weight": {0.0: 1.0, 1.0: 3.0}}, {0.0: 1.0, 1.0: 3.0}),
+        ({"class_weight": {"dict": 1.0, "other": 3.0}}, {"dict": 1.0, "other": 3.0}),
+        ({"class_weight": {"float": 2.0}}, {"float": 2.0}),
+        ({"class_weight": {}}, {}),
+        ({"class_weight": "balanced"}, "balanced"),
+        ({"sampling": np.array([3, 1, 2], dtype=np.int32)}, [3, 1, 2]),
+        ({"sampling": (0, np.int64(5))}, [0, 5]),
+        ({"alpha": np.float32(0.1)}, float(np.float32(0.1))),
+        ({"alpha": 1e-320}, 1e-320),
+        ({"fit_intercept": np.bool_(False)}, False),
+        ({"average": np.int64(4)}, 4),
+        ({"tol": None}, None),
+    ],
+    ids=str,
+)
+def test_parameters_keep_values_and_types(
+    given: dict[str, Any], want: Any, tmp_path: Path
+) -> None:
+    (name,) = given
+    value = getattr(again(trained(y=BINARY).set_params(**given), tmp_path), name)
+    assert value == want
+    assert type(value) is type(want)
+    if isinstance(want, dict):
+        assert [type(key) for key in value] == [type(key) for key in want]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "random_state",
+            np.random.RandomState(0),
+            r"random_state must be an int or None to be saved, got RandomState\(",
+        ),
+        ("sampling", [object()], r"sampling.0 must be made of .* to be saved, got <object"),
+        ("class_weight", {(0, 1): 1.0}, r"class_weight must be made of .* to be saved"),
+        ("alpha", -1.0, r"'alpha' parameter .* Got -1.0"),
+    ],
+)
+def test_parameters_that_no_file_can_hold(
+    name: str, value: Any, message: str, tmp_path: Path
+) -> None:
+    model = trained().set_params(**{name: value})
+    with pytest.raises(ValueError, match=message):
+        io.save(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_fitted_estimator_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        io.save(PegasosClassifier(), tmp_path / "model")
+    with pytest.raises(ValueError, match="must be a PegasosClassifier to be saved, got a SGDClass"):
+        io.save(SGDClassifier().fit(X, Y), tmp_path / "model")
+    with pytest.raises(ValueError, match="must be a PegasosClassifier to be saved, got a Ours"):
+        io.save(type("Ours", (PegasosClassifier,), {})(), tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_feature_names(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = trained(frame)
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded)
+    assert loaded.predict(frame).tolist() == model.predict(frame).tolist()
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(frame[list("edcba")])
+
+
+def test_a_loaded_model_is_an_estimator_like_any(tmp_path: Path) -> None:
+    loaded = again(trained(), tmp_path)
+    assert_same(clone(loaded).fit(X, Y), loaded)
+
+
+def test_equal_models_give_equal_files(tmp_path: Path) -> None:
+    io.save(trained(), tmp_path / "one")
+    io.save(trained(), tmp_path / "other")
+    io.save(trained(random_state=8), tmp_path / "third")
+    one, other, third = ((tmp_path / name).read_bytes() for name in ("one", "other", "third"))
+    assert one == other != third
+
+
+def test_a_failed_save_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model"
+    io.save(trained(), path)
+    old = path.read_bytes()
+    for name, error in [("fsync", OSError(28, "No space left")), ("replace", KeyboardInterrupt())]:
+        def fail(*_: Any, error: BaseException = error) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fail)
+            with pytest.raises(type(error)):
+                io.save(trained(random_state=8), path)
+        assert os.listdir(tmp_path) == ["model"]
+        assert path.read_bytes() == old
+
+
+def test_saving_over_a_file_keeps_its_mode_and_links(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.touch()
+    real.chmod(0o640)
+    link.symlink_to(real)
+    io.save(trained(), link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert_same(io.load(real), trained())
+
+
+def test_folders_and_missing_files(tmp_path: Path) -> None:
+    for path in (tmp_path / "none" / "model", tmp_path):
+        with pytest.raises(OSError, match=re.escape(repr(str(path)))):
+            io.save(trained(), path)
+    with pytest.raises(FileNotFoundError):
+        io.load(tmp_path / "none")
+    with pytest.raises(OSError, match=re.escape(str(tmp_path))):
+        io.load(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+# -- broken model files
+
+
+def load_or_refuse(path: Path, content: bytes) -> bool:
+    """Whether these bytes are a model; anything but a model or a ValueError fails the test."""
+    path.write_bytes(content)
+    try:
+        model = io.load(path)
+    except ValueError as error:
+        assert str(error).startswith(f"{path}: not a model file of pegasos: ")
+        assert "\n" not in str(error)
+        return False
+    assert model.predict(np.zeros((2, model.n_features_in_))).shape == (2,)
+    return True
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    io.save(trained(average=True), tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    assert load_or_refuse(tmp_path / "broken", whole)
+    for length in [*range(0, len(whole), 97), len(whole) - 1]:
+        assert not load_or_refuse(tmp_path / "broken", whole[:length])
+    assert not load_or_refuse(tmp_path / "broken", whole + b"\0")
+
+
+def test_flipped_bytes(tmp_path: Path) -> None:
+    io.save(trained(average=True), tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    dice = random.Random(0)
+    loaded = 0
+    for _ in range(500):
+        broken = bytearray(whole)
+        for _ in range(dice.choice([1, 1, 3])):
+            byte = dice.choice([dice.randrange(256), *b'0129"[]{},-.'])
+            broken[dice.randrange(len(whole))] = byte
+        loaded += load_or_refuse(tmp_path / "broken", bytes(broken))
+    assert 0 < loaded < 500
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"{" * 1000, b"\x80\x04N.", b"\0" * 1000])
+def test_files_of_other_kinds(content: bytes, tmp_path: Path) -> None:
+    assert not load_or_refuse(tmp_path / "broken", content)
+
+
+def changed(folder: Path, change: Change) -> Path:
+    """A model file, well formed as safetensors, but with its content changed."""
+    io.save(trained(average=True), folder / "model")
+    with safe_open(folder / "model", framework="np") as file:
+        state = json.loads(file.metadata()["pegasos"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    change(state, tensors)
+    safetensors.save_file(tensors, folder / "changed", {"pegasos": json.dumps(state)})
+    return folder / "changed"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s, t: s.update(format=2), "its format is 2, this version reads format 1"),
+        (lambda s, t: s.update({"class": "Popen"}), "holds a 'Popen', not a PegasosClassifier"),
+        (lambda s, t: s["params"].update(spin=1), "no parameter 'spin'"),
+        (lambda s, t: s["params"].update(alpha=-1), "'alpha' parameter .* Got -1"),
+        (lambda s, t: s["params"].update(class_weight={"tensor": "x"}), "damaged"),
+        (lambda s, t: s.pop("classes"), "no entry 'classes'"),
+        (lambda s, t: s["classes"].update(values=[0, 1]), "weights must have shape"),
+        (lambda s, t: s["classes"].update(values=[2, 1, 0]), "in rising order"),
+        (lambda s, t: s["classes"].update(values=["a", "b", "c"]), "classes of dtype int64 cannot"),
+        (lambda s, t: s["classes"].update(dtype="U999999999"), "'U999999999'"),
+        (lambda s, t: s["classes"].update(dtype="complex128"), "cannot have dtype 'complex128'"),
+        (lambda s, t: s.update(n_features=4), "weights must have shape"),
+        (lambda s, t: s.update(n_features=True), "n_features must be a whole number"),
+        (lambda s, t: s.update(seed=-1), "seed must be a whole number"),
+        (lambda s, t: s.update(epoch=2**64), "epoch must be a whole number"),
+        (lambda s, t: s.update(feature_names=["a"]), "feature_names must be 5 strings"),
+        (lambda s, t: s.update(loss_curve=["high"]), "losses and objectives must be floats"),
+        (lambda s, t: s["trainer"].update(format=99), "must have format 1, got 99"),
+        (lambda s, t: s["trainer"].update(t=-1), "damaged"),
+        (lambda s, t: s["trainer"].update(problems=[]), "one problem per positive class"),
+        (lambda s, t: t.pop("trainer.problems.1.v"), "not contain tensor trainer.problems.1.v"),
+        (
+            lambda s, t: t.update({"trainer.problems.1.v": np.zeros(4)}),
+            "v must have 5 entries, got 4",
+        ),
+        (
+            lambda s, t: t.update({"trainer.problems.1.v": np.zeros((1, 5))}),
+            "wrong type or shape",
+        ),
+        (
+            lambda s, t: t.update({"trainer.problems.0.u": np.zeros(5, np.float32)}),
+            "wrong type or shape",
+        ),
+    ],
+)
+def test_changed_files(change: Change, message: str, tmp_path: Path) -> None:
+    path = changed(tmp_path, change)
+    with pytest.raises(ValueError, match=message) as caught:
+        io.load(path)
+    assert str(caught.value).startswith(f"{path}: not a model file of pegasos: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_the_changes_start_from_is_sound(tmp_path: Path) -> None:
+    assert_same(io.load(changed(tmp_path, lambda s, t: None)), trained(average=True))
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"pegasos": "no json"}])
+def test_safetensors_files_of_others(metadata: dict[str, str] | None, tmp_path: Path) -> None:
+    safetensors.save_file({"weight": np.zeros(3)}, tmp_path / "theirs", metadata)
+    with pytest.raises(ValueError, match="theirs: not a model file of pegasos"):
+        io.load(tmp_path / "theirs")
+
+
+# -- svmlight
+
+
+@pytest.mark.parametrize("ending", [".svm", ".svmlight", ".libsvm", ".txt", ".SVM"])
+def test_svmlight(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{ending}"
+    path.write_text("+1 1:0.5 3:2 # remark\n\n-1 2:1e-3\n")
+    table = io.read(path)
+    assert table.X.toarray().tolist() == [[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]]
+    assert table.y.tolist() == [1, -1]
+    assert table.y.dtype == np.int64
+    assert table.feature_names is None
+    assert io.read(path, label=None).y is None
+
+
+@pytest.mark.parametrize("packed", ["gzip", "bz2"])
+def test_compressed_svmlight(packed: str, tmp_path: Path) -> None:
+    module = pytest.importorskip(packed)
+    content = module.compress(b"1 1:2\n2.5 2:3\n" * 100)
+    path = tmp_path / f"data.svm.{ {'gzip': 'gz', 'bz2': 'bz2'}[packed] }"
+    path.write_bytes(content)
+    rows, y, _ = io.read(path)
+    assert rows.shape == (200, 2)
+    assert sorted(set(y)) == [1.0, 2.5]
+    for broken in (content[:-9], b"neither"):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            io.read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a 1:2\n", "could not convert"),
+        ("1 1:x\n", "could not convert"),
+        ("1 1\n", "unpack"),
+        ("1 -1:3\n", "Invalid index -1"),
+        ("1 2:1 1:1\n", "sorted"),
+        ("1 99999999999999999999:1\n", "too large"),
+        ("1,2 1:1\n", "could not convert"),
+        ("# nothing\n", "holds no examples"),
+        ("", "holds no examples"),
+    ],
+)
+def test_bad_svmlight(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.svm"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=f"bad.svm: .*{message}"):
+        io.read(path)
+
+
+def test_svmlight_rows_get_the_features_of_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "data.svm"
+    dump_svmlight_file(X[:, :3], Y, str(path), zero_based=False)
+    table = io.read(path, model=trained())
+    want = np.hstack([X[:, :3], np.zeros((80, 2))])
+    assert table.X.toarray() == pytest.approx(want, rel=1e-12)
+    assert table.y.tolist() == Y.tolist()
+    with pytest.raises(ValueError, match="data.svm: .* 3 features, those of the model have 2"):
+        io.read(path, model=trained(X[:, :2]))
+
+
+# -- CSV and TSV
+
+
+def written(folder: Path, text: str, ending: str = ".csv", encoding: str = "utf-8") -> Path:
+    path = folder / f"data{ending}"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "features", "labels", "names"),
+    [
+        ("1,2,3\n4,5,6\n", -1, [[1, 2], [4, 5]], [3, 6], None),
+        ("1,2,3\n4,5,6\n", 0, [[2, 3], [5, 6]], [1, 4], None),
+        ("1,2,3\n4,5,6\n", None, [[1, 2, 3], [4, 5, 6]], None, None),
+        ("1,2,x\n4,5,y\n", -1, [[1, 2], [4, 5]], ["x", "y"], None),
+        ("a,b,c\n1,2,3\n", -1, [[1, 2]], [3], ["a", "b"]),
+        ("a,b,c\n1,2,3\n", 1, [[1, 3]], [2], ["a", "c"]),
+        ("a,b,c\n1,2,3\n", "a", [[2, 3]], [1], ["b", "c"]),
+        ("1,2,c\n1,2,3\n", "c", [[1, 2]], [3], ["1", "2"]),
+        ("0,1,c\n1,2,3\n4,5,6\n", -1, [[1, 2], [4, 5]], [3, 6], ["0", "1"]),
+        (",b,c\n0,1,2\n", -1, [[0, 1]], [2], ["", "b"]),
+        ("\ufeffa,c\r\n\r\n 1.5 , 0.5 \r\n-2e3,1\r\n", -1, [[1.5], [-2000]], [0.5, 1.0], ["a"]),
+        ('"a, b",c\n"1","d ""e"""\n', -1, [[1]], ['d "e"'], ["a, b"]),
+        ("1,01\n2,x\n", -1, [[1], [2]], ["01", "x"], None),
+        ("1,+1\n2,-1\n", -1, [[1], [2]], [1, -1], None),
+        ("1,99999999999999999999\n2,0\n", -1, [[1], [2]], [1e20, 0.0], None),
+        ("1,ja\n2,nein", -1, [[1], [2]], ["ja", "nein"], None),
+    ],
+)
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_csv(
+    text: str, label: Any, features: Any, labels: Any, names: Any, ending: str, tmp_path: Path
+) -> None:
+    if ending == ".tsv":
+        text = re.sub(r",(?! b)", "\t", text)
+    found = io.read(written(tmp_path, text, ending), label=label)
+    assert found.X.dtype == np.float64
+    assert found.X.tolist() == features
+    assert (None if found.y is None else found.y.tolist()) == labels
+    if labels is not None:
+        assert [type(entry) for entry in found.y.tolist()] == [type(entry) for entry in labels]
+    assert found.feature_names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        ("", -1, "holds no examples"),
+        ("a,b\n", -1, "only a header"),
+        ("1,2,0\n3,x,1\n", -1, "line 2, column 2: 'x' is not a number"),
+        ("1,2,0\n3,x,1\n", 0, "line 2, column 2: 'x' is not a number"),
+        ("0,2,3\n1,4,x\n", 0, "line 2, column 3: 'x' is not a number"),
+        ("a,b,c\n\n1,2,0\n\n3, ,1\n", -1, "line 5, column 2: the value is missing"),
+        ("1,,0\n", -1, "line 1, column 2: the value is missing"),
+        ("1,nan,0\n", -1, "line 1, column 2: nan is not a finite number"),
+        ("1,2,0\n-inf,3,1\n", -1, "line 2, column 1: -inf is not a finite number"),
+        ("1,1e999,0\n", -1, "line 1, column 2: inf is not a finite number"),
+        ("1,2,0\n3,4,\n", -1, "line 2, column 3: the label is missing"),
+        ("0,1\nnan,2\n", 0, "line 2, column 1: the label nan is not a finite number"),
+        ("1,2,0\n3,4\n", -1, "line 2 has 2 columns, line 1 has 3"),
+        ("a,b,c\n1,2,0,9\n", -1, "line 2 has 4 columns, line 1 has 3"),
+        ("1\n2\n", -1, "no feature beside the label"),
+        ("1;2\n", -1, "is the delimiter right"),
+        ("a,b\n1,2\n", "c", "has 0 columns 'c'; it has a, b"),
+        ("a,a,b\n1,2,3\n", "a", "has 2 columns 'a'"),
+        ("1,2\n", 2, "has 2 columns, none of number 2"),
+        ("1,2\n", -3, "has 2 columns, none of number -3"),
+        ('1,2\n"1,2\n', -1, "unexpected end of data"),
+        ('"1\n",2\n3\n', -1, "line 3 has 1 columns, line 2 has 2"),
+    ],
+)
+def test_bad_csv(text: str, label: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"data\.csv: .*{re.escape(message)}"):
+        io.read(written(tmp_path, text), label=label)
+
+
+def test_csv_in_another_encoding(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="data.csv: 'utf-8' codec"):
+        io.read(written(tmp_path, "1,größe\n2,b\n", encoding="latin-1"))
+
+
+def test_csv_is_exact(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).normal(size=(50, 4)) * 10.0 ** np.arange(-200, 200, 100)
+    text = "".join(",".join(map(repr, row)) + ",a\n" for row in numbers.tolist())
+    assert io.read(written(tmp_path, text)).X.tobytes() == numbers.tobytes()
+
+
+def test_csv_for_a_model(tmp_path: Path) -> None:
+    numbers, words = trained(X[:, :2]), trained(X[:, :2], np.array(["01", "2", "x"])[Y])
+    full = written(tmp_path, "1\t2\t01\n", ".tsv")
+    assert io.read(full, model=numbers).y.tolist() == [1]
+    assert io.read(full, model=words).y.tolist() == ["01"]
+    # Not a header, for it has a label of the model.
+    first = written(tmp_path, "1,2,x\n3,4,01\n5,6,2\n")
+    assert io.read(first, model=words).y.tolist() == ["x", "01", "2"]
+    bare = written(tmp_path, "1,2\n")
+    assert io.read(bare, model=numbers).y is None
+    assert io.read(bare, model=numbers).X.tolist() == [[1.0, 2.0]]
+    with pytest.raises(ValueError, match="data.csv: .* 1 features, those of the model have 2"):
+        io.read(bare, model=numbers, label=0)
+    with pytest.raises(ValueError, match="data.tsv: .* 3 features, those of the model have 2"):
+        io.read(full, model=numbers, label=None)
+
+
+# -- NPZ
+
+
+@pytest.mark.parametrize("names", [("X", "y"), ("X_train", "y_train")])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
+def test_npz(names: tuple[str, str], dtype: Any, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    rows = (X > 0).astype(dtype)
+    np.savez(path, **dict(zip(names, (rows, Y), strict=True)))
+    table = io.read(path)
+    assert table.X.dtype == (dtype if dtype in (np.float32, np.float64) else np.float64)
+    assert table.X.tolist() == rows.tolist()
+    assert table.y.tolist() == Y.tolist()
+    assert io.read(path, label=None).y is None
+
+
+@pytest.mark.parametrize("extra", [{}, {"format": np.array("csr"), "_is_array": np.array(True)}])
+def test_sparse_npz(extra: dict[str, np.ndarray], tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    rows = sp.random(80, 9, 0.2, format="csr", random_state=0)
+    parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}
+    np.savez_compressed(path, **parts, y=Y, **extra)
+    table = io.read(path)
+    assert (table.X != rows).nnz == 0
+    assert table.y.tolist() == Y.tolist()
+
+
+def test_scipy_saves_what_is_read(tmp_path: Path) -> None:
+    model, path = trained(), tmp_path / "data.npz"
+    sp.save_npz(path, sp.csr_array(X))
+    assert io.read(path, label=None).X.toarray().tolist() == X.tolist()
+    assert io.read(path, model=model).y is None
+    with pytest.raises(ValueError, match="data.npz: it has no array y of labels"):
+        io.read(path)
+    sp.save_npz(path, sp.csc_array(X))
+    with pytest.raises(ValueError, match="must be in format csr, got csc"):
+        io.read(path, label=None)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": X, "y": Y}, "must hold arrays X and y, .* got a, y"),
+        ({"X": X, "y": Y[:-1]}, r"y must have shape \(80,\), got \(79,\)"),
+        ({"X": X[0], "y": Y}, "two dimensions"),
+        ({"X": X.astype(str), "y": Y}, "must hold numbers"),
+        ({"X": X * 1j, "y": Y}, "must hold numbers"),
+        ({"X": X.astype(object), "y": Y}, "allow_pickle"),
+        ({"X": X[:0], "y": Y[:0]}, "holds no examples"),
+        (
+            {"data": [1.0], "indices": [7], "indptr": [0, 1], "shape": [1, 2], "y": [0]},
+            "indices",
+        ),
+        ({"data": [1.0], "indices": [0], "indptr": [0, 9], "shape": [1, 2], "y": [0]}, ""),
+        ({"data": [1.0], "indices": [0], "indptr": [0, 1], "shape": [2], "y": [0]}, ""),
+    ],
+)
+def test_bad_npz(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", **arrays)
+    with pytest.raises(ValueError, match=f"data.npz: .*{message}"):
+        io.read(tmp_path / "data.npz")
+
+
+def test_damaged_npz(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, X=X, y=Y)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+            io.read(path)
+    # The last 22 bytes say where in the file its directory is.
+    for place in range(len(whole) - 22, len(whole)):
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with contextlib.suppress(ValueError):
+            assert io.read(path).X.tolist() == X.tolist()
+    np.save(tmp_path / "one.npy", X)
+    path.write_bytes((tmp_path / "one.npy").read_bytes())
+    with pytest.raises(ValueError, match="holds a single array"):
+        io.read(path)
+
+
+# -- any file
+
+
+def test_unknown_endings(tmp_path: Path) -> None:
+    for name in ("data", "data.parquet", "data.csv.gz", "svm"):
+        with pytest.raises(ValueError, match=rf"{name}: .*\.svm, .*\.csv, \.tsv, \.npz"):
+            io.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", [".svm", ".svm.gz", ".csv", ".tsv", ".npz"])
+def test_missing_data(ending: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        io.read(tmp_path / f"none{ending}")
+
+
+@pytest.mark.parametrize("ending", [".svm", ".npz"])
+def test_only_tables_have_columns(ending: str, tmp_path: Path) -> None:
+    for label in ("species", 0):
+        with pytest.raises(ValueError, match=f"only CSV and TSV files have a column {label!r}"):
+            io.read(tmp_path / f"data{ending}", label=label)
