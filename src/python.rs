@@ -57,13 +57,15 @@ fn work(
 ) -> PyResult<()> {
     let mut size = 1024;
     loop {
-        let start = Instant::now();
-        let done =
-            py.detach(|| catch_unwind(AssertUnwindSafe(|| piece(size)))).map_err(|panic| {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
-            })??;
+        let (done, took) = py.detach(|| {
+            let start = Instant::now();
+            (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
+        });
+        let done = done.map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
+        })??;
         py.check_signals()?;
         let Some(done) = done else {
             return Ok(());
@@ -71,9 +73,10 @@ fn work(
         if let Some(progress) = progress {
             progress.call1((done,))?;
         }
-        if start.elapsed() < PIECE / 2 {
+        // Without the time that the interpreter was waited for, which no smaller piece would shorten.
+        if took < PIECE / 2 {
             size *= 2;
-        } else if start.elapsed() > PIECE {
+        } else if took > PIECE {
             size = (size / 2).max(1);
         }
     }

@@ -215,7 +215,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             raise
 
     @contextmanager
-    def _learning(self, run: Run, data: Data, classes: np.ndarray) -> Iterator[None]:
+    def _learning(self, run: Run, X: Any, classes: np.ndarray) -> Iterator[None]:
         """Keeps what ``run`` has learned, and explains numbers that are not finite."""
         try:
             yield
@@ -226,11 +226,12 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             self._settle(run, classes)
             raise Interrupted(*error.args) from None
         except NonFiniteError as error:
-            assert_all_finite(
-                data.X.data if issparse(data.X) else data.X,
-                input_name="X",
-                estimator_name=type(self).__name__,
-            )
+            with np.errstate(all="ignore"):
+                assert_all_finite(
+                    X.data if issparse(X) else X,
+                    input_name="X",
+                    estimator_name=type(self).__name__,
+                )
             raise ValueError(
                 f"{error}; scale the features (StandardScaler), or lower eta0 if you have set it"
             ) from None
@@ -244,7 +245,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-        held_out = None
+        X, held_out = data.X, None
         if self.early_stopping:
             parts = train_test_split(
                 np.arange(data.n),
@@ -257,7 +258,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
         else:
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
-        with self._learning(run, data, classes):
+        with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         return self
 
@@ -343,7 +344,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
             # then a copy may fail in the model's stead. Others shall not pay O(n_features) a call.
             copy = self.loss == "squared_hinge"
             run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
-        with self._learning(run, data, classes):
+        with self._learning(run, data.X, classes):
             run.trainer.check(data.rows, data.labels)
             run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
         return self

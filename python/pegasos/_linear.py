@@ -434,9 +434,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             # A column that occurs twice counts as the sum.
             X = X.copy()
             X.sum_duplicates()
-        curvature = 2.0 * (row_norms(X, squared=True) + self._constant() ** 2)
-        if data.labels[1] is not None:
-            curvature = curvature * data.labels[1]
+        with np.errstate(all="ignore"):
+            curvature = 2.0 * (row_norms(X, squared=True) + self._constant() ** 2)
+            if data.labels[1] is not None:
+                curvature = curvature * data.labels[1]
         assert_all_finite(curvature, input_name="X")
         return float(curvature.max()) / self.alpha
 
