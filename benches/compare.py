@@ -66,7 +66,7 @@ def epochs(name: str, X: Any, y: np.ndarray, pairs: int) -> None:
     for sampling in ("shuffle", "blocks"):
         ours = lambda: PegasosClassifier(max_iter=1, sampling=sampling, **COMMON)
         theirs = lambda: SGDClassifier(max_iter=1, **COMMON)
-        row("one epoch, s", name, sampling, *in_pairs(ours, theirs, X, y, pairs))
+        row("one epoch (s)", name, sampling, *in_pairs(ours, theirs, X, y, pairs))
     few = max(3, pairs // 3)
     for sampling in ("shuffle", "blocks"):
         one, seven = (
@@ -78,7 +78,7 @@ def epochs(name: str, X: Any, y: np.ndarray, pairs: int) -> None:
             for k in (1, 7)
         )
         ours, theirs = (seven - one) / 6, (seven_sgd - one_sgd) / 6
-        row("a further epoch, s", name, sampling, ours, theirs, theirs / ours)
+        row("a further epoch (s)", name, sampling, ours, theirs, theirs / ours)
 
 
 def certificate(name: str, X: Any, y: np.ndarray) -> None:
@@ -97,7 +97,7 @@ def memory(name: str) -> None:
     command = [sys.executable, __file__, "--memory-of", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     ours, theirs = map(float, done.stdout.split())
-    row("memory added by fit, of X", name, "shuffle", ours, theirs, theirs / ours)
+    row("memory added by fit (of X)", name, "shuffle", ours, theirs, theirs / ours)
 
 
 def status(field: str) -> int:
