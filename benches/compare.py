@@ -135,14 +135,14 @@ def processor() -> str:
     return platform.processor()
 
 
-def head() -> None:
+def head(pairs: int) -> None:
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
     ).stdout.strip()
     print(f"# {processor()}, {os.cpu_count()} cores, one thread used")
     print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
           f"numpy {np.__version__}, Python {platform.python_version()}")
-    print("# python benches/compare.py")
+    print(f"# python benches/compare.py --pairs {pairs}")
     print("measure,problem,sampling,pegasos,SGDClassifier,ratio")
 
 
@@ -154,7 +154,7 @@ def main() -> None:
     if options.memory_of:
         memory_of(options.memory_of)
         return
-    head()
+    head(options.pairs)
     for name, make in PROBLEMS.items():
         try:
             X, y = make()
