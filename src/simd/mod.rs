@@ -1,9 +1,10 @@
 //! The loops that touch every feature: dot products and updates, dense and sparse.
 //!
 //! The bodies are portable Rust (`body.rs`). On x86-64 they are compiled three times, for the
-//! baseline, AVX2 with FMA, and AVX-512, and the best that the processor has is chosen once per
-//! process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a lower level, for tests and
-//! benches; a level that the processor lacks, or a word that names none, is not obeyed.
+//! baseline, AVX2 with FMA, and AVX-512 (where `avx512.rs` has intrinsics for the dense ones), and the
+//! best that the processor has is chosen once per process (`x86.rs`). `PEGASOS_SIMD=baseline`, `avx2`
+//! or `avx512` asks for a lower level, for tests and benches; a level that the processor lacks, or a
+//! word that names none, is not obeyed.
 //!
 //! Different levels group sums differently, so the last bits of a result depend on the level.
 
