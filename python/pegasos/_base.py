@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -140,21 +141,22 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(ClassifierMixin, BaseEstimator):
+class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: LinearTrainer
 
+    @abstractmethod
     def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
-        raise NotImplementedError
+        """A trainer that has learned nothing."""
 
+    @abstractmethod
     def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer:
         """The trainer (or a copy) as it is, but with the parameters as they are now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
         """Scores of validated rows, (n,) or (n, classes)."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -270,7 +272,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator):
         if held_out is not None:
             run.trainer.check(held_out.rows, held_out.labels)
         certify = certify and self._has_certificate()
-        if certify:
+        if certify and self.tol is not None:
             run.trainer.keep_ledger(data.n)
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
         threads = thread_count(self.n_jobs)
