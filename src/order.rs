@@ -25,8 +25,8 @@ pub enum Sampling {
     Storage,
 }
 
-/// Rows per block of [`Sampling::Blocks`]: at 16, an epoch over wide sparse rows is slower by a
-/// tenth; beyond 32 nothing is gained and less is shuffled.
+/// Rows per block of [`Sampling::Blocks`]. Epochs with 16, 32 and 64 took the same time, up to the
+/// noise, on rows of 44 sparse and of 54 dense features; the smaller, the more is shuffled.
 pub const BLOCK: usize = 32;
 
 impl Sampling {

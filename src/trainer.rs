@@ -126,11 +126,11 @@ impl std::ops::AddAssign for Report {
 ///
 /// let mut trainer = Trainer::new(Linear::new(1, 2, 0.0)?, loss, params)?;
 /// trainer.keep_ledger(data.len());
-/// for epoch in 0..100 {
+/// for epoch in 0..1000 {
 ///     trainer.run(&data, Sampling::Shuffle.epoch(data.len(), 0, epoch)?)?;
 /// }
 /// let certificate = trainer.certificate(&data)?;
-/// assert!(certificate.relative_gap() < 0.05, "{certificate:?}");
+/// assert!(certificate.relative_gap() < 0.01, "{certificate:?}");
 /// # Ok::<(), pegasos::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -440,8 +440,9 @@ impl<H: Hypothesis, L: Loss, X: Rows<Scalar = H::Scalar>> Evaluation<'_, H, L, X
     }
 }
 
-/// How many rows ahead of its use a row's contents are asked for. Between 4 and 16 an epoch in
-/// random order takes the same time, half of what it takes without.
+/// How many rows ahead of its use a row's contents are asked for. An epoch in random order over
+/// 500,000 rows of 54 f32 took 30 ms at 4, 23 to 26 ms at 8 to 24. Without asking it takes 3 times as
+/// long there, 4 times on rows of 44 sparse features.
 const AHEAD: usize = 8;
 
 /// Row numbers taken from the order at a time.

@@ -88,4 +88,5 @@ pub fn prefetch_all<T>(slice: &[T]) {
     prefetch(slice, slice.len().saturating_sub(1).min(PREFETCH_LINES * per_line));
 }
 
+/// Not tuned.
 const PREFETCH_LINES: usize = 8;

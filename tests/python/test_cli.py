@@ -459,7 +459,7 @@ def test_interrupted_training(run: Any, here: Path) -> None:
     timer.start()
     try:
         # Some ten seconds, were there no interrupt.
-        answer = run("train binary.tsv -o model --float32 --tol none --max-iter 2000000")
+        answer = run("train binary.tsv -o model --tol none --max-iter 2000000")
     finally:
         timer.cancel()
     assert answer == (130, "", "pegasos: interrupted\n")
