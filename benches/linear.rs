@@ -7,7 +7,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pegasos::{
-    AnyLoss, Average, Binary, Csr, Dense, Examples, Linear, Params, Rows, Sampling, Scalar, Trainer,
+    AnyLoss, Average, Binary, Block, Csr, Dense, Examples, Linear, Params, Rows, Sampling, Scalar,
+    Trainer,
 };
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -32,7 +33,7 @@ fn epochs<X: Rows>(c: &mut Criterion, name: &str, x: X, y: &[u32], stored: usize
             "hinge, blocks, batches of 16",
             AnyLoss::Hinge,
             Sampling::Blocks,
-            Params { batch: 16, ..base },
+            Params { block: Block::Mean(16), ..base },
         ),
         (
             "hinge, blocks, averaged",

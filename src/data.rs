@@ -20,13 +20,114 @@ pub trait Row: Copy + Send + Sync {
     /// `v += c x`; returns the change of `<v, v>`, which is how the norm of the weights is carried
     /// along without a pass of its own. O(nnz).
     fn axpy(self, c: f64, v: &mut [Self::Scalar]) -> f64;
+    /// [`dot`](Row::dot) with weights in f64 whatever the row's scalar, summed in f64.
+    fn dot_wide(self, v: &[f64]) -> f64;
+    /// [`axpy`](Row::axpy) on weights in f64 whatever the row's scalar.
+    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64;
     /// Calls `f(column, value)` for every stored feature. O(nnz).
     fn for_each(self, f: impl FnMut(usize, f64));
+    /// A copy that outlives the matrix.
+    fn keep(self) -> KeptRow<Self::Scalar>;
     /// `<x, x>`, an index that occurs twice counting as two features. O(nnz).
     fn norm2(self) -> f64 {
         let mut sum = 0.0;
         self.for_each(|_, x| sum += x * x);
         sum
+    }
+}
+
+/// A row in whatever scalar, for weights in f64: nothing is copied, all arithmetic is in f64.
+#[derive(Clone, Copy, Debug)]
+pub struct Wide<R>(pub R);
+
+impl<R: Row> Row for Wide<R> {
+    type Scalar = f64;
+    #[inline]
+    fn dot(self, v: &[f64]) -> f64 {
+        self.0.dot_wide(v)
+    }
+    #[inline]
+    fn axpy(self, c: f64, v: &mut [f64]) -> f64 {
+        self.0.axpy_wide(c, v)
+    }
+    #[inline]
+    fn dot_wide(self, v: &[f64]) -> f64 {
+        self.0.dot_wide(v)
+    }
+    #[inline]
+    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
+        self.0.axpy_wide(c, v)
+    }
+    fn for_each(self, f: impl FnMut(usize, f64)) {
+        self.0.for_each(f);
+    }
+    fn keep(self) -> KeptRow<f64> {
+        let widen = |values: Vec<R::Scalar>| values.into_iter().map(Scalar::to_f64).collect();
+        match self.0.keep() {
+            KeptRow::Dense(values) => KeptRow::Dense(widen(values)),
+            KeptRow::Sparse { indices, values } => {
+                KeptRow::Sparse { indices, values: widen(values) }
+            }
+        }
+    }
+}
+
+/// A row that owns its features: of a gradient that is still in flight when a run ends, whose matrix
+/// may be gone when it arrives. `&KeptRow` is a [`Row`] that computes, bit for bit, what the row did
+/// that it is a copy of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeptRow<S> {
+    /// Every feature.
+    Dense(Vec<S>),
+    /// The stored features.
+    Sparse {
+        /// Their columns.
+        indices: Vec<usize>,
+        /// Their values.
+        values: Vec<S>,
+    },
+}
+
+impl<S> KeptRow<S> {
+    /// A row of zeros.
+    pub(crate) const EMPTY: Self = KeptRow::Sparse { indices: Vec::new(), values: Vec::new() };
+}
+
+/// Calls a method of the row that a [`KeptRow`] is.
+macro_rules! of_kept {
+    ($kept:expr, $row:ident => $then:expr) => {
+        match $kept {
+            KeptRow::Dense(values) => {
+                let $row = DenseRow(values);
+                $then
+            }
+            KeptRow::Sparse { indices, values } => {
+                let $row = CsrRow { indices, values };
+                $then
+            }
+        }
+    };
+}
+
+impl<S: Scalar> Row for &KeptRow<S> {
+    type Scalar = S;
+    fn dot(self, v: &[S]) -> f64 {
+        of_kept!(self, row => row.dot(v))
+    }
+    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
+        of_kept!(self, row => row.axpy(c, v))
+    }
+    fn dot_wide(self, v: &[f64]) -> f64 {
+        of_kept!(self, row => row.dot_wide(v))
+    }
+    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
+        of_kept!(self, row => row.axpy_wide(c, v))
+    }
+    fn for_each(self, f: impl FnMut(usize, f64)) {
+        of_kept!(self, row => row.for_each(f));
+    }
+    fn keep(self) -> KeptRow<S> {
+        self.clone()
     }
 }
 
@@ -99,10 +200,21 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
     fn axpy(self, c: f64, v: &mut [S]) -> f64 {
         S::axpy(c, self.0, v)
     }
+    #[inline]
+    fn dot_wide(self, v: &[f64]) -> f64 {
+        S::dot_wide(self.0, v)
+    }
+    #[inline]
+    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
+        S::axpy_wide(c, self.0, v)
+    }
     fn for_each(self, mut f: impl FnMut(usize, f64)) {
         for (j, x) in self.0.iter().enumerate() {
             f(j, x.to_f64());
         }
+    }
+    fn keep(self) -> KeptRow<S> {
+        KeptRow::Dense(self.0.to_vec())
     }
 }
 
@@ -216,9 +328,23 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
     fn axpy(self, c: f64, v: &mut [S]) -> f64 {
         S::scatter_axpy(c, self.indices, self.values, v)
     }
+    #[inline]
+    fn dot_wide(self, v: &[f64]) -> f64 {
+        S::gather_dot_wide(self.indices, self.values, v)
+    }
+    #[inline]
+    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
+        S::scatter_axpy_wide(c, self.indices, self.values, v)
+    }
     fn for_each(self, mut f: impl FnMut(usize, f64)) {
         for (j, x) in self.indices.iter().zip(self.values) {
             f(j.position(), x.to_f64());
+        }
+    }
+    fn keep(self) -> KeptRow<S> {
+        KeptRow::Sparse {
+            indices: self.indices.iter().map(|j| j.position()).collect(),
+            values: self.values.to_vec(),
         }
     }
 }

@@ -19,6 +19,18 @@ impl Ledger {
         Ledger { outputs, sums: vec![0.0; n_examples * outputs] }
     }
 
+    /// One that has recorded nothing, of the same shape.
+    pub(crate) fn empty(&self) -> Self {
+        Ledger { outputs: self.outputs, sums: vec![0.0; self.sums.len()] }
+    }
+
+    /// Adds what another of the same shape has recorded.
+    pub(crate) fn add(&mut self, other: &Ledger) {
+        for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
+            *sum += other;
+        }
+    }
+
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.sums.len() / self.outputs

@@ -90,31 +90,38 @@
 //!   results and optimal averaging schemes. ICML 2013.
 
 mod data;
+mod dual;
 mod error;
+mod feasible;
 mod hypothesis;
 mod ledger;
 mod linear;
 mod loss;
-mod one_vs_rest;
 mod order;
 #[cfg(feature = "python")]
 mod python;
+mod regret;
 mod scalar;
 mod schedule;
+mod shards;
 mod simd;
+mod simplex;
 mod trainer;
 
-pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, Row, Rows};
+pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, KeptRow, Row, Rows, Wide};
+pub use dual::{DualAscent, DualEvaluation};
 pub use error::{Error, ErrorKind};
+pub use feasible::{Ball, Feasible, Simplex};
 pub use hypothesis::Hypothesis;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearState};
-pub use loss::{AnyLoss, Binary, Hinge, Logistic, Loss, MarginLoss, SquaredHinge};
-pub use one_vs_rest::run_all;
+pub use loss::{AnyLoss, Binary, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge};
 pub use order::{BLOCK, Epoch, Sampling};
+pub use regret::Regret;
 pub use scalar::{Index, Scalar};
 pub use schedule::Schedule;
-pub use trainer::{Average, Evaluation, Params, Report, Trainer};
+pub use shards::{Shards, run_all};
+pub use trainer::{Average, Block, Evaluation, Flight, Params, Report, Trainer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

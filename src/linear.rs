@@ -142,6 +142,34 @@ impl<S: Scalar> Linear<S> {
         b.iter().map(|b| a * b * constant).collect()
     }
 
+    /// The same weights in another scalar, without what an average needs. O(size).
+    pub fn convert<T: Scalar>(&self) -> Linear<T> {
+        let LinearState { a, constant, .. } = self.state;
+        // An intercept is handed out in the scalar too.
+        let round = |b: &f64| match constant > 0.0 {
+            true => T::from_f64(a * b * constant).to_f64() / constant,
+            false => 0.0,
+        };
+        let v = self.state.v.iter().map(|v| T::from_f64(a * v.to_f64())).collect();
+        let b = self.state.b.iter().map(round).collect();
+        let state = LinearState { v, b, constant, a: 1.0, ..LinearState::default() };
+        let mut linear = Linear { n_features: self.n_features, state };
+        linear.state.norm2 = linear.norm2_afresh();
+        linear
+    }
+
+    /// Lets `f` replace the weights, outputs x features; leaves the intercepts as they are. O(size).
+    pub(crate) fn replace(&mut self, f: impl FnOnce(&mut [f64])) {
+        // With A = 0 the average is in u alone, which v may then leave behind.
+        self.fold(1.0);
+        let mut weights: Vec<f64> = self.state.v.iter().map(|v| v.to_f64()).collect();
+        f(&mut weights);
+        for (v, weight) in self.state.v.iter_mut().zip(weights) {
+            *v = S::from_f64(weight);
+        }
+        self.state.norm2 = self.norm2_afresh();
+    }
+
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
         let w = &mut self.state;
@@ -218,6 +246,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         }
     }
 
+    fn gradient_norm<R: Row<Scalar = S>>(&self, x: R, coef: &[f64]) -> f64 {
+        let of_row = x.norm2() + self.state.constant * self.state.constant;
+        (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
+    }
+
     #[inline(always)]
     fn scale(&mut self, c: f64) {
         let w = &mut self.state;
@@ -261,6 +294,64 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         }
         w.sum_a += weight * w.a;
         w.sum_q += weight;
+    }
+
+    fn set_average_weight(&mut self, sum: f64) {
+        let w = &mut self.state;
+        if w.sum_q > 0.0 {
+            let c = sum / w.sum_q;
+            w.u.iter_mut().chain(&mut w.ub).for_each(|u| *u *= c);
+            w.sum_a *= c;
+            w.sum_q = sum;
+        }
+    }
+
+    fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error> {
+        let Some((_, first)) = parts.first() else {
+            return Err(Error::shape("models", format_args!("at least one"), format_args!("0")));
+        };
+        let shape = |w: &Self| (w.outputs(), w.n_features, w.state.constant);
+        if let Some((_, other)) = parts.iter().find(|(_, w)| shape(w) != shape(first)) {
+            return Err(Error::shape(
+                "models",
+                format_args!("outputs, features, intercept scaling all {:?}", shape(first)),
+                format_args!("{:?}", shape(other)),
+            ));
+        }
+        let mut v = vec![0.0; first.state.v.len()];
+        let mut b = vec![0.0; first.outputs()];
+        let averaging = parts.iter().all(|(_, w)| w.state.sum_q > 0.0);
+        let (mut u, mut ub) = match averaging {
+            true => (v.clone(), b.clone()),
+            false => (Vec::new(), Vec::new()),
+        };
+        for (c, part) in parts {
+            let w = &part.state;
+            let scale = c * w.a;
+            v.iter_mut().zip(&w.v).for_each(|(sum, v)| *sum += scale * v.to_f64());
+            b.iter_mut().zip(&w.b).for_each(|(sum, b)| *sum += scale * b);
+            // With A = 0 and weights of sum 1, the mean is -u.
+            let mean = |v: f64, u: f64| c * (w.sum_a * v - u) / w.sum_q;
+            for (sum, (v, u)) in u.iter_mut().zip(w.v.iter().zip(&w.u)) {
+                *sum -= mean(v.to_f64(), *u);
+            }
+            for (sum, (b, u)) in ub.iter_mut().zip(w.b.iter().zip(&w.ub)) {
+                *sum -= mean(*b, *u);
+            }
+        }
+        let state = LinearState {
+            v: v.into_iter().map(S::from_f64).collect(),
+            b,
+            constant: first.state.constant,
+            a: 1.0,
+            u,
+            ub,
+            sum_q: if averaging { 1.0 } else { 0.0 },
+            ..LinearState::default()
+        };
+        let mut sum = Linear { n_features: first.n_features, state };
+        sum.state.norm2 = sum.norm2_afresh();
+        Ok(sum)
     }
 
     fn mean(&self) -> Option<Self> {

@@ -12,6 +12,8 @@
 
 use std::fmt::Debug;
 
+use crate::simplex;
+
 /// A loss on the scores of one example.
 pub trait Loss: Sync {
     /// Room for the scores of one example: an array where their number is fixed, so that the loop
@@ -28,6 +30,15 @@ pub trait Loss: Sync {
     /// How far `dual` must be shrunk to lie in the conjugate's domain: the smallest `c >= 0` for
     /// which `dual / c` does, 0 if every multiple does.
     fn excess(&self, dual: &[f64], y: u32) -> f64;
+    /// Exact ascent in the coordinates of one example: replaces `dual`, a point of the conjugate's
+    /// domain, by the maximiser over `a` of
+    ///
+    /// ```text
+    /// -loss*(-a) - <a - dual, scores> - q/2 ||a - dual||^2.
+    /// ```
+    fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]);
+    /// Moves `dual`, which is in the conjugate's domain up to rounding or a factor, into it.
+    fn make_feasible(&self, dual: &mut [f64], y: u32);
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
     /// The radius of a ball that holds the minimiser: what projection projects on.
@@ -46,6 +57,9 @@ pub trait MarginLoss: Sync + Copy {
     fn max_slope(self) -> f64;
     /// `sup -l'(m) m`.
     fn radius2(self) -> f64;
+    /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
+    /// and `q >= 0`: one exact step of dual coordinate ascent.
+    fn ascend(self, a: f64, m: f64, q: f64) -> f64;
 }
 
 /// `max(0, 1 - m)`: the support vector machine's.
@@ -65,6 +79,11 @@ impl MarginLoss for Hinge {
     }
     fn radius2(self) -> f64 {
         1.0
+    }
+    #[inline(always)]
+    fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
+        // q = 0 for a row of zeros, whose margin is 0: the quotient is infinite, never 0/0.
+        (a + (1.0 - m) / q).clamp(0.0, 1.0)
     }
 }
 
@@ -86,6 +105,10 @@ impl MarginLoss for SquaredHinge {
     }
     fn radius2(self) -> f64 {
         0.5
+    }
+    #[inline(always)]
+    fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
+        (a + (1.0 - m - a / 2.0) / (q + 0.5)).max(0.0)
     }
 }
 
@@ -110,6 +133,29 @@ impl MarginLoss for Logistic {
     }
     fn radius2(self) -> f64 {
         0.278_464_542_761_073_8 // W(1/e), the solution of m = 1 + exp(-m) less one
+    }
+    fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
+        // The margin after the step is the root of the increasing z - m - q (s(z) - a), where
+        // s(z) = 1/(1 + exp(z)) is the maximiser: Newton's method, within a bracket.
+        let (mut low, mut high) = (m - q * a, m + q * (1.0 - a));
+        let mut z = m;
+        // Each step at least halves the bracket, or Newton's has converged quadratically.
+        for _ in 0..100 {
+            let slope = self.value_and_slope(z).1;
+            let value = z - m - q * (slope - a);
+            if value > 0.0 {
+                high = z;
+            } else {
+                low = z;
+            }
+            let step = value / (1.0 + q * slope * (1.0 - slope));
+            let newton = z - step;
+            z = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
+            if step.abs() <= 1e-12 * (1.0 + z.abs()) {
+                break;
+            }
+        }
+        self.value_and_slope(z).1
     }
 }
 
@@ -157,6 +203,10 @@ impl MarginLoss for AnyLoss {
     }
     fn radius2(self) -> f64 {
         any!(self, l => l.radius2())
+    }
+    #[inline(always)]
+    fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
+        any!(self, l => l.ascend(a, m, q))
     }
 }
 
@@ -210,6 +260,107 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn radius2(&self) -> f64 {
         self.loss.radius2()
     }
+    #[inline(always)]
+    fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]) {
+        let sign = self.sign(y);
+        dual[0] = sign * self.loss.ascend(sign * dual[0], sign * scores[0], q);
+    }
+    fn make_feasible(&self, dual: &mut [f64], y: u32) {
+        let sign = self.sign(y);
+        dual[0] = sign * (sign * dual[0]).clamp(0.0, self.loss.max_slope());
+    }
+}
+
+/// The multi-class hinge of Crammer and Singer: `max(0, 1 + f_r - f_y)` with
+/// `r = argmax_{i != y} f_i` and one score `f_i` per class.
+///
+/// Two classes at lambda are the binary hinge at lambda/2. The coefficients of an example sum to 0
+/// over the classes, always. A point of the dual is `e_y - p` with `p` in the simplex.
+///
+/// ```
+/// use pegasos::{CrammerSinger, Loss};
+///
+/// let loss = CrammerSinger { classes: 3 };
+/// let mut coef = [0.0; 3];
+/// assert_eq!(loss.value_and_coef(&[0.5, 0.25, 0.0], 1, &mut coef), 1.25);
+/// assert_eq!(coef, [-1.0, 1.0, 0.0]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CrammerSinger {
+    /// Number of classes, at least 2.
+    pub classes: usize,
+}
+
+impl Loss for CrammerSinger {
+    type Scores = Vec<f64>;
+    fn zeros(&self) -> Vec<f64> {
+        vec![0.0; self.classes]
+    }
+    #[inline]
+    fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
+        let y = y as usize;
+        let (mut r, mut best) = (y, f64::NEG_INFINITY);
+        for (i, &score) in scores.iter().enumerate() {
+            if score > best && i != y {
+                (r, best) = (i, score);
+            }
+        }
+        coef.fill(0.0);
+        let value = 1.0 + best - scores[y];
+        if value <= 0.0 {
+            return 0.0;
+        }
+        coef[y] = 1.0;
+        coef[r] = -1.0;
+        value
+    }
+    fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
+        -dual[y as usize]
+    }
+    fn excess(&self, dual: &[f64], y: u32) -> f64 {
+        dual[y as usize]
+    }
+    fn radius2(&self) -> f64 {
+        1.0
+    }
+    fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]) {
+        let y = y as usize;
+        let not_y = |i: usize| f64::from(u8::from(i != y));
+        if q > 0.0 {
+            // p = e_y - dual moves to the point of the simplex nearest to p + (f + 1 - e_y)/q.
+            for (i, (dual, score)) in dual.iter_mut().zip(scores).enumerate() {
+                *dual = 1.0 - not_y(i) - *dual + (score + not_y(i)) / q;
+            }
+            simplex::project(dual, 1.0);
+        } else {
+            // A row of zeros: the corner where the linear part is largest.
+            let value = |i: usize| scores[i] + not_y(i);
+            let best = (1..scores.len()).fold(0, |r, i| if value(i) > value(r) { i } else { r });
+            dual.fill(0.0);
+            dual[best] = 1.0;
+        }
+        let mut sum = 0.0;
+        for (i, dual) in dual.iter_mut().enumerate() {
+            if i != y {
+                sum += *dual;
+                *dual = -*dual;
+            }
+        }
+        // So that they sum to 0 to the last bit.
+        dual[y] = sum;
+    }
+    fn make_feasible(&self, dual: &mut [f64], y: u32) {
+        let y = y as usize;
+        let mut sum = 0.0;
+        for (i, dual) in dual.iter_mut().enumerate() {
+            *dual = if i == y { 0.0 } else { dual.min(0.0) };
+            sum -= *dual;
+        }
+        if sum > 1.0 {
+            dual.iter_mut().for_each(|dual| *dual /= sum);
+        }
+        dual[y] = sum.min(1.0);
+    }
 }
 
 #[cfg(test)]
@@ -241,6 +392,74 @@ mod tests {
                 assert!(gap(slope).abs() < 1e-12, "{loss:?} at {m}");
                 for a in [0.0, 0.1, 0.5, 0.9, 1.0] {
                     assert!(gap(a) > -1e-12, "{loss:?} at {m}, {a}");
+                }
+            }
+        }
+    }
+
+    /// No other point of the domain is better, and the best stays where it is.
+    #[test]
+    fn ascent_is_exact() {
+        for loss in ALL {
+            for m in [-3.0, -0.2, 0.0, 0.7, 1.0, 1.5, 30.0] {
+                for a in [0.0, 1e-9, 0.2, 0.5, 0.999, 1.0] {
+                    for q in [1e-9, 1e-3, 0.5, 10.0, 1e6] {
+                        let value =
+                            |b: f64| -loss.conjugate(b) - (b - a) * m - q / 2.0 * (b - a) * (b - a);
+                        let best = loss.ascend(a, m, q);
+                        assert!((0.0..=loss.max_slope()).contains(&best), "{loss:?}");
+                        let size = 1.0 + m.abs() + q;
+                        for k in 0..=1000 {
+                            let b = f64::from(k) / 1000.0;
+                            assert!(
+                                value(b) <= value(best) + 1e-12 * size,
+                                "{loss:?} {a} {m} {q} {b}"
+                            );
+                        }
+                        // Where it is, the margin is that of the step.
+                        let again = loss.ascend(best, m + q * (best - a), q);
+                        assert!(
+                            (again - best).abs() < 1e-9,
+                            "{loss:?} {a} {m} {q}: {best}, {again}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn crammer_singer_ascent_is_exact() {
+        let loss = CrammerSinger { classes: 4 };
+        for (round, scores) in
+            [[0.0; 4], [1.0, 2.0, 0.5, -1.0], [3.0, 0.0, 0.1, 0.2], [0.2, 0.3, 0.25, 0.3]]
+                .iter()
+                .enumerate()
+        {
+            for q in [0.0, 1e-3, 0.7, 50.0] {
+                let y = round as u32 % 4;
+                let mut from = [0.0; 4];
+                from[y as usize] = 0.4;
+                from[(y as usize + 1) % 4] = -0.3;
+                from[(y as usize + 2) % 4] = -0.1;
+                let value = |a: &[f64]| {
+                    let linear: f64 = (0..4).map(|r| (a[r] - from[r]) * scores[r]).sum();
+                    let square: f64 = (0..4).map(|r| (a[r] - from[r]).powi(2)).sum();
+                    -loss.conjugate(a, y) - linear - q / 2.0 * square
+                };
+                let mut best = from;
+                loss.ascend(scores, y, q, &mut best);
+                assert!(best.iter().sum::<f64>().abs() < 1e-15);
+                assert!(loss.excess(&best, y) <= 1.0 + 1e-15);
+                for k in 0..11 * 11 * 11 {
+                    let p = [k % 11, k / 11 % 11, k / 121].map(|p| f64::from(p) / 10.0);
+                    let last = 1.0 - p.iter().sum::<f64>();
+                    if last < 0.0 {
+                        continue;
+                    }
+                    let mut other = [-p[0], -p[1], -p[2], -last];
+                    other[y as usize] += 1.0;
+                    assert!(value(&other) <= value(&best) + 1e-12, "{scores:?} {q}: {other:?}");
                 }
             }
         }

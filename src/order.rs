@@ -3,6 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
+use crate::data::{Examples, Rows};
 use crate::error::Error;
 
 /// How an epoch visits n rows. Any other iterator over row numbers serves [`Trainer::run`] as well.
@@ -135,6 +136,76 @@ impl Iterator for Epoch {
 }
 
 impl ExactSizeIterator for Epoch {}
+
+/// How many rows ahead of its use a row's contents are asked for. An epoch in random order over
+/// 500,000 rows of 54 f32 took 30 ms at 4, 23 to 26 ms at 8 to 24. Without asking it takes 3 times as
+/// long there, 4 times on rows of 44 sparse features.
+const AHEAD: usize = 8;
+
+/// Row numbers taken from the order at a time.
+const WINDOW: usize = 256;
+
+/// Hands out an order, asking memory for the rows to come: first where a row lies and for its label,
+/// then, `AHEAD` rows later, for what it holds.
+pub(crate) struct Ahead<I> {
+    order: I,
+    window: [usize; WINDOW],
+    /// `window[at..end]` is still to be handed out.
+    at: usize,
+    end: usize,
+    /// Set when the order has come to its end, or to a row that there is not.
+    over: bool,
+    wrong: Option<usize>,
+}
+
+impl<I: Iterator<Item = usize>> Ahead<I> {
+    pub(crate) fn new(order: I) -> Self {
+        Ahead { order, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, n_rows: usize) {
+        self.window.copy_within(self.at..self.end, 0);
+        self.end -= self.at;
+        self.at = 0;
+        while self.end < WINDOW && !self.over {
+            match self.order.next() {
+                Some(i) if i < n_rows => {
+                    self.window[self.end] = i;
+                    self.end += 1;
+                }
+                stop => {
+                    self.wrong = stop;
+                    self.over = true;
+                }
+            }
+        }
+    }
+
+    /// The next row. Calls `prefetch` with one that comes later, for what the caller keeps of it.
+    #[inline(always)]
+    pub(crate) fn next<X: Rows>(
+        &mut self,
+        data: &Examples<'_, X>,
+        prefetch: impl FnOnce(usize),
+    ) -> Result<Option<usize>, Error> {
+        if self.at + 2 * AHEAD >= self.end && !self.over {
+            self.refill(data.len());
+        }
+        if self.at == self.end {
+            return match self.wrong {
+                Some(i) => Err(Error::index("order", i, data.len())),
+                None => Ok(None),
+            };
+        }
+        let coming = |k: usize| self.window[(self.at + k).min(self.end - 1) % WINDOW];
+        data.prefetch_bounds(coming(2 * AHEAD));
+        data.rows().prefetch(coming(AHEAD));
+        prefetch(coming(AHEAD));
+        self.at += 1;
+        Ok(Some(self.window[(self.at - 1) % WINDOW]))
+    }
+}
 
 #[cfg(test)]
 mod tests {

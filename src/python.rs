@@ -15,9 +15,11 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::shards::{Shards, side_by_side, total};
 use crate::{
-    AnyLoss, Average, Binary, Csr, Dense, Error, ErrorKind, Evaluation, Examples, Linear,
-    LinearState, Loss, Params, Report, Rows, Sampling, Scalar, Schedule, Trainer, run_all,
+    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, DualEvaluation,
+    Error, ErrorKind, Evaluation, Examples, Feasible, Flight, KeptRow, Linear, LinearState, Loss,
+    Params, Regret, Report, Rows, Sampling, Scalar, Schedule, Trainer,
 };
 
 pyo3::create_exception!(
@@ -147,13 +149,33 @@ impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
 type CsrParts<'py, S, I> =
     (PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, S>, usize);
 
-type Problems<S> = Vec<Trainer<Linear<S>, Binary<AnyLoss>>>;
+/// A trainer, and dual ascent where that goes on in its stead.
+#[derive(Clone)]
+struct Problem<S: Scalar, L: Loss> {
+    trainer: Trainer<Linear<S>, L>,
+    dual: Option<DualAscent<L>>,
+    /// Epochs of dual ascent.
+    epochs: u64,
+    /// Of a dual problem that is solved to the tolerance.
+    solved: Option<(f64, f64)>,
+}
+
+impl<S: Scalar, L: Loss> Problem<S, L> {
+    fn new(trainer: Trainer<Linear<S>, L>) -> Self {
+        Problem { trainer, dual: None, epochs: 0, solved: None }
+    }
+}
+
+type Problems<S, L> = Vec<Problem<S, L>>;
+type OneScore = Binary<AnyLoss>;
 
 /// Locked for a piece of work at a time, and waited for with the interpreter released: one thread may
 /// ask for the weights while another trains.
 enum Trainers {
-    F32(Mutex<Problems<f32>>),
-    F64(Mutex<Problems<f64>>),
+    Binary32(Mutex<Problems<f32, OneScore>>),
+    Binary64(Mutex<Problems<f64, OneScore>>),
+    Multi32(Mutex<Problems<f32, CrammerSinger>>),
+    Multi64(Mutex<Problems<f64, CrammerSinger>>),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -161,53 +183,61 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Runs `$then` with the locked problems, whatever their scalar, and with the interpreter released.
+/// Runs `$then` with the mutex of the problems, whatever their types.
+macro_rules! any {
+    ($trainers:expr, |$problems:ident| $then:expr) => {
+        match $trainers {
+            Trainers::Binary32($problems) => $then,
+            Trainers::Binary64($problems) => $then,
+            Trainers::Multi32($problems) => $then,
+            Trainers::Multi64($problems) => $then,
+        }
+    };
+}
+
+/// Runs `$then` with the locked problems, whatever their types, and with the interpreter released.
 macro_rules! locked {
     ($py:expr, $trainers:expr, |$problems:ident| $then:expr) => {
-        match &$trainers {
-            Trainers::F32(problems) => $py.detach(|| {
-                let mut $problems = lock(problems);
-                $then
-            }),
-            Trainers::F64(problems) => $py.detach(|| {
-                let mut $problems = lock(problems);
-                $then
-            }),
-        }
+        any!(&$trainers, |problems| $py.detach(|| {
+            let mut $problems = lock(problems);
+            $then
+        }))
     };
 }
 
 /// Runs `$then` with the problems and the rows, whatever their types; they must agree in the scalar.
 macro_rules! with {
-    ($trainers:expr, $x:expr, |$problems:ident, $rows:ident| $then:expr) => {
-        match ($trainers, $x) {
-            (Trainers::F32($problems), Matrix::Dense32(x)) => {
-                let $rows = dense(x)?;
-                $then
+    ($trainers:expr, $x:expr, |$problems:ident, $rows:ident| $then:expr) => {{
+        let wrong = || Err(PyTypeError::new_err("X must have the dtype of the trainer"));
+        match $x {
+            Matrix::Dense32(x) => {
+                with!($trainers, dense(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
             }
-            (Trainers::F64($problems), Matrix::Dense64(x)) => {
-                let $rows = dense(x)?;
-                $then
+            Matrix::Csr32I32(x) => {
+                with!($trainers, csr(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
             }
-            (Trainers::F32($problems), Matrix::Csr32I32(x)) => {
-                let $rows = csr(x)?;
-                $then
+            Matrix::Csr32I64(x) => {
+                with!($trainers, csr(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
             }
-            (Trainers::F32($problems), Matrix::Csr32I64(x)) => {
-                let $rows = csr(x)?;
-                $then
+            Matrix::Dense64(x) => {
+                with!($trainers, dense(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
             }
-            (Trainers::F64($problems), Matrix::Csr64I32(x)) => {
-                let $rows = csr(x)?;
-                $then
+            Matrix::Csr64I32(x) => {
+                with!($trainers, csr(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
             }
-            (Trainers::F64($problems), Matrix::Csr64I64(x)) => {
-                let $rows = csr(x)?;
-                $then
+            Matrix::Csr64I64(x) => {
+                with!($trainers, csr(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
             }
-            _ => Err(PyTypeError::new_err("X must have the dtype of the trainer")),
         }
-    };
+    }};
+    ($trainers:expr, $x:expr, $one:ident, $multi:ident, $problems:ident, $rows:ident, $then:expr, $wrong:ident) => {{
+        let $rows = $x;
+        match $trainers {
+            Trainers::$one($problems) => $then,
+            Trainers::$multi($problems) => $then,
+            _ => $wrong(),
+        }
+    }};
 }
 
 fn dense<'a, S: Scalar + numpy::Element>(x: &'a PyReadonlyArray2<'_, S>) -> PyResult<Dense<'a, S>> {
@@ -251,19 +281,22 @@ impl Order<'_> {
     fn rows(&self, n: usize) -> PyResult<Box<dyn Iterator<Item = usize> + Send + '_>> {
         match self {
             Order::Sampled(name, seed, epoch) => {
-                let sampling = match name.as_str() {
-                    "shuffle" => Sampling::Shuffle,
-                    "blocks" => Sampling::Blocks,
-                    "replacement" => Sampling::Replacement,
-                    "storage" => Sampling::Storage,
-                    _ => return Err(unknown("sampling", name)),
-                };
-                Ok(Box::new(sampling.epoch(n, *seed, *epoch)?))
+                Ok(Box::new(sampling(name)?.epoch(n, *seed, *epoch)?))
             }
             // A negative number becomes one that no row has.
             Order::Given(rows) => Ok(Box::new(rows.as_slice()?.iter().map(|&i| i as usize))),
         }
     }
+}
+
+fn sampling(name: &str) -> PyResult<Sampling> {
+    Ok(match name {
+        "shuffle" => Sampling::Shuffle,
+        "blocks" => Sampling::Blocks,
+        "replacement" => Sampling::Replacement,
+        "storage" => Sampling::Storage,
+        _ => return Err(unknown("sampling", name)),
+    })
 }
 
 fn unknown(name: &str, value: &str) -> PyErr {
@@ -282,7 +315,12 @@ struct PyParams {
     t0: f64,
     /// The mean weight of the examples, where the ball that the loss gives is projected on.
     projection: Option<f64>,
+    /// The radius of a ball to project on.
+    radius: Option<f64>,
     batch_size: usize,
+    delay: usize,
+    /// Whether to count loss and regret.
+    regret: bool,
     average: String,
     average_from: u64,
 }
@@ -297,9 +335,9 @@ impl PyParams {
         })
     }
 
-    fn params(&self) -> PyResult<Params> {
-        let loss = Binary { loss: self.loss()?, positive: 1 };
+    fn params(&self, loss: &impl Loss) -> PyResult<Params> {
         let (eta0, power) = (self.eta0, self.power_t);
+        let radius = self.projection.map(|weight| loss.radius(self.alpha, weight)).or(self.radius);
         Ok(Params {
             lambda: self.alpha,
             schedule: match self.learning_rate.as_str() {
@@ -309,8 +347,11 @@ impl PyParams {
                 other => return Err(unknown("learning_rate", other)),
             },
             t0: self.t0,
-            radius: self.projection.map(|weight| loss.radius(self.alpha, weight)),
-            batch: self.batch_size,
+            set: radius.map(|radius| Ball { radius }),
+            block: match self.delay {
+                0 => Block::Mean(self.batch_size),
+                delay => Block::Delayed(delay),
+            },
             average: match self.average.as_str() {
                 "none" => Average::None,
                 "uniform" => Average::Uniform,
@@ -322,39 +363,141 @@ impl PyParams {
     }
 }
 
-/// Binary problems over the same rows, one for each class in `positives`.
+/// Which problems are trained over the same rows.
+#[derive(Clone, FromPyObject)]
+enum Targets {
+    /// By one score each: one class against the others, for each of these.
+    OneScore(Vec<u32>),
+    /// One problem with a score for each of so many classes.
+    CrammerSinger(usize),
+}
+
+/// Linear problems over the same rows.
 #[pyclass(module = "pegasos._core", frozen)]
 struct LinearTrainer {
     trainers: Trainers,
     /// What it was made with; goes into pickles.
-    positives: Vec<u32>,
+    targets: Targets,
     params: Py<PyDict>,
 }
 
-fn make<S: Scalar>(
-    positives: &[u32],
-    params: &Bound<'_, PyDict>,
+impl LinearTrainer {
+    /// `linear(k, outputs)` gives the weights of problem k, `flights` what it has in flight.
+    fn make<S: Scalar + numpy::Element>(
+        wrap: (
+            fn(Mutex<Problems<S, OneScore>>) -> Trainers,
+            fn(Mutex<Problems<S, CrammerSinger>>) -> Trainers,
+        ),
+        targets: Targets,
+        params: &Bound<'_, PyDict>,
+        t: u64,
+        part: impl Fn(usize, usize) -> PyResult<Part<S>>,
+    ) -> PyResult<Self> {
+        let parsed: PyParams = params.extract()?;
+        let trainers = match &targets {
+            Targets::OneScore(positives) => {
+                let loss = parsed.loss()?;
+                let losses = positives.iter().map(|&positive| Binary { loss, positive });
+                wrap.0(problems(losses, &parsed, t, part)?)
+            }
+            &Targets::CrammerSinger(classes) => {
+                wrap.1(problems([CrammerSinger { classes }].into_iter(), &parsed, t, part)?)
+            }
+        };
+        Ok(LinearTrainer { trainers, targets, params: params.copy()?.unbind() })
+    }
+
+    fn any_make(
+        dtype: &str,
+        targets: Targets,
+        params: &Bound<'_, PyDict>,
+        t: u64,
+        part: impl AnyPart,
+    ) -> PyResult<Self> {
+        match dtype {
+            "float32" => {
+                let wrap = (Trainers::Binary32 as fn(_) -> _, Trainers::Multi32 as fn(_) -> _);
+                Self::make(wrap, targets, params, t, |k, outputs| part.part::<f32>(k, outputs))
+            }
+            "float64" => {
+                let wrap = (Trainers::Binary64 as fn(_) -> _, Trainers::Multi64 as fn(_) -> _);
+                Self::make(wrap, targets, params, t, |k, outputs| part.part::<f64>(k, outputs))
+            }
+            other => Err(unknown("dtype", other)),
+        }
+    }
+}
+
+/// What a problem starts from.
+struct Part<S> {
+    linear: Linear<S>,
+    flights: Vec<Flight<S, Vec<f64>>>,
+    regret: Option<Regret>,
+}
+
+/// Gives the parts of problems in whatever scalar.
+trait AnyPart {
+    fn part<S: Scalar + numpy::Element>(&self, k: usize, outputs: usize) -> PyResult<Part<S>>;
+}
+
+/// Weights of 0.
+struct Zero {
+    n_features: usize,
+    constant: f64,
+}
+
+impl AnyPart for Zero {
+    fn part<S: Scalar + numpy::Element>(&self, _: usize, outputs: usize) -> PyResult<Part<S>> {
+        let linear = Linear::new(outputs, self.n_features, self.constant)?;
+        Ok(Part { linear, flights: Vec::new(), regret: None })
+    }
+}
+
+fn problems<S: Scalar, L: Loss>(
+    losses: impl Iterator<Item = L>,
+    parsed: &PyParams,
     t: u64,
-    linear: impl Fn(usize) -> PyResult<Linear<S>>,
-) -> PyResult<Mutex<Problems<S>>> {
-    let parsed: PyParams = params.extract()?;
-    let (loss, params) = (parsed.loss()?, parsed.params()?);
-    let problem =
-        |(k, &positive)| Ok(Trainer::resume(linear(k)?, Binary { loss, positive }, params, t)?);
-    Ok(Mutex::new(positives.iter().enumerate().map(problem).collect::<PyResult<_>>()?))
+    part: impl Fn(usize, usize) -> PyResult<Part<S>>,
+) -> PyResult<Mutex<Problems<S, L>>> {
+    let problem = |(k, loss): (usize, L)| {
+        let zeros = loss.zeros();
+        let Part { linear, flights, regret } = part(k, zeros.as_ref().len())?;
+        let params = parsed.params(&loss)?;
+        let mut trainer = Trainer::resume(linear, loss, params, t)?;
+        if parsed.regret {
+            trainer.keep_regret(regret.unwrap_or_default())?;
+        }
+        let flight = |Flight { example, row, coef }: Flight<S, Vec<f64>>| {
+            if coef.len() != zeros.as_ref().len() {
+                return Err(PyValueError::new_err("parts hold a flight of another loss"));
+            }
+            let mut scores = zeros.clone();
+            scores.as_mut().copy_from_slice(&coef);
+            Ok(Flight { example, row, coef: scores })
+        };
+        trainer.set_flights(flights.into_iter().map(flight).collect::<PyResult<_>>()?);
+        Ok(Problem::new(trainer))
+    };
+    Ok(Mutex::new(losses.enumerate().map(problem).collect::<PyResult<_>>()?))
 }
 
 /// The steps done, and a dictionary for each problem.
-fn parts<S: Scalar + numpy::Element>(
+fn parts<S: Scalar + numpy::Element, L: Loss + Clone + Send>(
     py: Python<'_>,
-    problems: &Mutex<Problems<S>>,
+    problems: &Mutex<Problems<S, L>>,
 ) -> PyResult<(u64, Vec<Py<PyDict>>)> {
-    let (t, linears) = py.detach(|| {
+    let (t, trainers) = py.detach(|| {
         let problems = lock(problems);
-        let linears: Vec<_> = problems.iter().map(|p| p.hypothesis().clone()).collect();
-        (problems.first().map_or(0, Trainer::t), linears)
+        let trainers: Vec<_> = problems
+            .iter()
+            .map(|Problem { trainer, .. }| {
+                let flights: Vec<_> = trainer.flights().iter().cloned().collect();
+                (trainer.hypothesis().clone(), flights, trainer.regret().cloned())
+            })
+            .collect();
+        (problems.first().map_or(0, |p| p.trainer.t()), trainers)
     });
-    let parts = linears.iter().map(|linear| {
+    let parts = trainers.iter().map(|(linear, flights, regret)| {
         let state = linear.state();
         let dict = PyDict::new(py);
         dict.set_item("n_features", linear.n_features())?;
@@ -371,37 +514,91 @@ fn parts<S: Scalar + numpy::Element>(
         ] {
             dict.set_item(name, value)?;
         }
+        let flights = flights.iter().map(|Flight { example, row, coef }| {
+            let coef = coef.as_ref().to_vec();
+            Ok(match row {
+                KeptRow::Dense(values) => (*example, None, PyArray1::from_slice(py, values), coef),
+                KeptRow::Sparse { indices, values } => {
+                    let indices: Vec<i64> = indices.iter().map(|&j| j as i64).collect();
+                    let indices = Some(PyArray1::from_vec(py, indices));
+                    (*example, indices, PyArray1::from_slice(py, values), coef)
+                }
+            })
+        });
+        dict.set_item("flights", flights.collect::<PyResult<Vec<_>>>()?)?;
+        dict.set_item("regret", regret.as_ref().map(Regret::numbers))?;
         Ok(dict.unbind())
     });
     Ok((t, parts.collect::<PyResult<_>>()?))
 }
 
-fn from_parts<S: Scalar + numpy::Element>(dict: &Bound<'_, PyDict>) -> PyResult<Linear<S>> {
-    let item = |name: &str| {
-        dict.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
-    };
-    let number = |name: &str| item(name)?.extract::<f64>();
-    let vector = |name: &str| {
-        let item = item(name)?;
-        item.extract::<PyReadonlyArray1<'_, f64>>()
-    };
-    let state = LinearState {
-        v: item("v")?.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec(),
-        b: vector("b")?.as_slice()?.to_vec(),
-        u: vector("u")?.as_slice()?.to_vec(),
-        ub: vector("ub")?.as_slice()?.to_vec(),
-        constant: number("constant")?,
-        a: number("a")?,
-        norm2: number("norm2")?,
-        sum_a: number("sum_a")?,
-        sum_q: number("sum_q")?,
-    };
-    Ok(Linear::from_state(item("n_features")?.extract()?, state)?)
+impl AnyPart for Vec<Bound<'_, PyDict>> {
+    fn part<S: Scalar + numpy::Element>(&self, k: usize, _: usize) -> PyResult<Part<S>> {
+        let dict = self.get(k).ok_or_else(|| PyValueError::new_err("parts lack a problem"))?;
+        let item = |name: &str| {
+            let item = dict.get_item(name)?;
+            item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
+        };
+        let number = |name: &str| item(name)?.extract::<f64>();
+        let vector = |name: &str| {
+            let item = item(name)?;
+            item.extract::<PyReadonlyArray1<'_, f64>>()
+        };
+        let state = LinearState {
+            v: item("v")?.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec(),
+            b: vector("b")?.as_slice()?.to_vec(),
+            u: vector("u")?.as_slice()?.to_vec(),
+            ub: vector("ub")?.as_slice()?.to_vec(),
+            constant: number("constant")?,
+            a: number("a")?,
+            norm2: number("norm2")?,
+            sum_a: number("sum_a")?,
+            sum_q: number("sum_q")?,
+        };
+        let linear = Linear::from_state(item("n_features")?.extract()?, state)?;
+        type Parts<'py, S> =
+            (usize, Option<PyReadonlyArray1<'py, i64>>, PyReadonlyArray1<'py, S>, Vec<f64>);
+        let flights: Vec<Parts<'_, S>> = item("flights")?.extract()?;
+        let flights = flights.iter().map(|(example, indices, values, coef)| {
+            let values = values.as_slice()?.to_vec();
+            let row = match indices {
+                None => KeptRow::Dense(values),
+                Some(indices) => KeptRow::Sparse {
+                    indices: indices.as_slice()?.iter().map(|&j| j as usize).collect(),
+                    values,
+                },
+            };
+            Ok(Flight { example: *example, row, coef: coef.clone() })
+        });
+        let flights = flights.collect::<PyResult<_>>()?;
+        let regret: Option<Vec<f64>> = item("regret")?.extract()?;
+        let regret = regret.map(|numbers| Regret::from_numbers(&numbers)).transpose()?;
+        Ok(Part { linear, flights, regret })
+    }
 }
 
-fn run<X: Rows>(
+/// The pool for `count` tasks on so many threads; none where one thread does them.
+fn pool_for(threads: usize, count: usize) -> PyResult<Option<Arc<rayon::ThreadPool>>> {
+    // A thread more than there are tasks would never have work.
+    let threads = threads.min(count);
+    (threads > 1).then(|| pool(threads)).transpose()
+}
+
+/// Calls `f` on every item; without a pool here, where rayon would use its global one.
+fn each<T: Send, R: Send>(
+    pool: &Option<Arc<rayon::ThreadPool>>,
+    items: &mut [T],
+    f: impl Fn(usize, &mut T) -> R + Sync,
+) -> Vec<R> {
+    match pool {
+        Some(pool) => pool.install(|| side_by_side(items, &f)),
+        None => items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect(),
+    }
+}
+
+fn run<X: Rows, L: Loss + Send>(
     py: Python<'_>,
-    problems: &Mutex<Problems<X::Scalar>>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
     data: &Examples<'_, X>,
     order: &Order<'_>,
     threads: usize,
@@ -409,63 +606,238 @@ fn run<X: Rows>(
 ) -> PyResult<Report> {
     let (count, batch) = py.detach(|| {
         let problems = lock(problems);
-        (problems.len(), problems.first().map_or(1, |problem| problem.params().batch))
+        let block = problems.first().map(|p| p.trainer.params().block);
+        (problems.len(), if let Some(Block::Mean(batch)) = block { batch } else { 1 })
     });
     let mut order = order.rows(data.len())?;
-    // A thread more than there are problems would never have work.
-    let threads = threads.min(count);
-    let pool = (threads > 1).then(|| pool(threads)).transpose()?;
-    let mut total = Report::default();
+    let pool = pool_for(threads, count)?;
+    let mut sum = Report::default();
     let mut taken = Vec::new();
     work(py, progress, |size| {
         // Whole batches, or a piece would end with a smaller one.
         let size = size.div_ceil(batch).saturating_mul(batch);
         let problems = &mut lock(problems)[..];
         if let [problem] = problems {
-            let report = problem.run(data, order.by_ref().take(size))?;
-            total += report;
+            let report = problem.trainer.run(data, order.by_ref().take(size))?;
+            sum += report;
             return Ok((report.examples > 0).then_some(report.examples as usize));
         }
         // Between interruptions every problem sees the same few rows, which stay in the cache.
         taken.clear();
         taken.extend(order.by_ref().take(size));
-        let report = match &pool {
-            Some(pool) => pool.install(|| run_all(problems, data, &taken))?,
-            None => {
-                let mut sum = Report::default();
-                for problem in problems.iter_mut() {
-                    sum += problem.run(data, taken.iter().copied())?;
-                }
-                sum
-            }
-        };
-        total += report;
+        sum += total(each(&pool, problems, |_, p| p.trainer.run(data, taken.iter().copied())))?;
         Ok((!taken.is_empty()).then_some(taken.len()))
     })?;
-    Ok(total)
+    Ok(sum)
 }
 
-fn evaluate<X: Rows>(
+/// An epoch on shards, merged at its end.
+fn run_shards<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,
-    problems: &Mutex<Problems<X::Scalar>>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
     data: &Examples<'_, X>,
+    order: &Order<'_>,
+    shards: usize,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Report> {
+    let order: Vec<usize> = order.rows(data.len())?.collect();
+    let (count, batch, mut copies, parts) = py.detach(|| {
+        let problems = lock(problems);
+        let block = problems.first().map(|p| p.trainer.params().block);
+        let batch = if let Some(Block::Mean(batch)) = block { batch } else { 1 };
+        let steps = order.len().div_ceil(batch);
+        // Whole batches, as equal as can be.
+        let bound = |k: usize| (k * steps / shards * batch).min(order.len());
+        let parts: Vec<&[usize]> = (0..shards).map(|k| &order[bound(k)..bound(k + 1)]).collect();
+        let rows: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        let copies = problems.iter().map(|p| Shards::split(&p.trainer, &rows));
+        Ok::<_, Error>((problems.len(), batch, copies.collect::<Result<Vec<_>, _>>()?, parts))
+    })?;
+    let pool = pool(threads.min(count * shards))?;
+    let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+    let mut sum = Report::default();
+    let mut at = 0;
+    work(py, progress, |size| {
+        if at >= longest {
+            return Ok(None);
+        }
+        let size = (size.div_ceil(shards * batch)).saturating_mul(batch);
+        let end = at.saturating_add(size);
+        let pieces: Vec<&[usize]> =
+            parts.iter().map(|part| &part[at.min(part.len())..end.min(part.len())]).collect();
+        at = end;
+        sum += pool.install(|| total(side_by_side(&mut copies, |_, c| c.run(data, &pieces))))?;
+        Ok(Some(pieces.iter().map(|piece| piece.len()).sum()))
+    })?;
+    py.detach(|| {
+        let mut problems = lock(problems);
+        copies
+            .into_iter()
+            .zip(problems.iter_mut())
+            .try_for_each(|(c, p)| c.merge_into(&mut p.trainer))
+    })?;
+    Ok(sum)
+}
+/// Hands every problem over to dual ascent.
+fn begin_dual<X: Rows, L: Loss + Clone + Send>(
+    py: Python<'_>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
+    data: &Examples<'_, X>,
+    threads: usize,
+) -> PyResult<()> {
+    let count = py.detach(|| {
+        let mut problems = lock(problems);
+        for problem in problems.iter_mut() {
+            problem.dual = Some(DualAscent::take_over(&problem.trainer, data)?);
+            problem.trainer.forget_ledger();
+        }
+        Ok::<_, Error>(problems.len())
+    })?;
+    let pool = pool_for(threads, count)?;
+    work(py, None, |size| {
+        let images = each(&pool, &mut lock(problems), |_, problem| match &mut problem.dual {
+            Some(dual) => dual.image(data, size),
+            None => Ok(true),
+        });
+        let all = images.into_iter().try_fold(true, |all, done| Ok::<_, Error>(all & done?))?;
+        Ok((!all).then_some(size))
+    })
+}
+
+/// Visits as many examples as there are, or fewer where the tolerance may be reached. Returns visits,
+/// moves and the mean loss, summed over the problems.
+fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
+    py: Python<'_>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
+    data: &Examples<'_, X>,
+    (sampling, seed): (Sampling, u64),
+    tol: f64,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(u64, u64, f64)> {
+    type Pass = Box<dyn Iterator<Item = usize> + Send>;
+    // Of each problem the pass it is in, if it is in one, and whether its epoch is over.
+    let mut passes: Vec<(Option<Pass>, bool)> = py
+        .detach(|| lock(problems).iter().map(|problem| (None, problem.solved.is_some())).collect());
+    let pool = pool_for(threads, passes.len())?;
+    let mut sum = Report::default();
+    work(py, progress, |size| {
+        let mut problems = lock(problems);
+        let mut pairs: Vec<_> = problems.iter_mut().zip(&mut passes).collect();
+        let report = total(each(&pool, &mut pairs, |_, (problem, (pass, over))| {
+            let Some(dual) = problem.dual.as_mut().filter(|_| !*over) else {
+                return Ok(Report::default());
+            };
+            let order = match pass {
+                Some(pass) => pass,
+                None => pass.insert(Box::new(dual.pass(sampling, seed)?)),
+            };
+            let report = dual.run(data, order.by_ref().take(size))?;
+            if report.examples < size as u64 {
+                *pass = None;
+                *over = dual.epoch_is_over(data, tol);
+            }
+            Ok(report)
+        }))?;
+        sum += report;
+        let over = passes.iter().all(|(_, over)| *over);
+        Ok((!over).then_some(report.examples as usize))
+    })?;
+    let loss = py.detach(|| {
+        let mut loss = 0.0;
+        for problem in lock(problems).iter_mut() {
+            problem.epochs += 1;
+            loss += problem.dual.as_ref().map_or(0.0, |dual| dual.mean_loss(data));
+        }
+        loss
+    });
+    Ok((sum.examples, sum.updates, loss))
+}
+
+/// The certificates of the problems. Of those in dual ascent, all or only those that may be solved to
+/// `tol` are evaluated, NaN stands for the others; one that is solved stays as it is.
+fn evaluate<X: Rows, L: Loss + Clone + Send>(
+    py: Python<'_>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
+    data: &Examples<'_, X>,
+    (tol, all): (f64, bool),
+    threads: usize,
 ) -> PyResult<Vec<(f64, f64)>> {
-    // A copy, as other threads must not wait for a whole evaluation.
-    let problems = py.detach(|| lock(problems).clone());
-    let mut certificates = Vec::new();
-    for problem in &problems {
-        let mut evaluation: Evaluation<'_, _, _, X> = problem.evaluation(data)?;
-        let mut at = 0;
+    let is_dual = py.detach(|| lock(problems).iter().any(|problem| problem.dual.is_some()));
+    let mut at = 0;
+    let count = py.detach(|| lock(problems).len());
+    let pool = pool_for(threads, count)?;
+    if is_dual {
+        let mut evaluations: Vec<Option<DualEvaluation>> = py.detach(|| {
+            let of = |p: &Problem<X::Scalar, L>| {
+                let dual = p.dual.as_ref().filter(|_| p.solved.is_none());
+                let dual = dual.filter(|dual| all || dual.may_be_solved(data, tol));
+                dual.map(DualAscent::evaluation::<X::Scalar>)
+            };
+            lock(problems).iter().map(of).collect()
+        });
         work(py, None, |size| {
             let end = at + size.min(data.len() - at);
-            evaluation.add(at..end)?;
+            let problems = lock(problems);
+            let added = each(&pool, &mut evaluations, |k, evaluation| {
+                match (evaluation, &problems[k].dual) {
+                    (Some(evaluation), Some(dual)) => evaluation.add(dual, data, at..end),
+                    _ => Ok(()),
+                }
+            });
+            added.into_iter().collect::<Result<(), _>>()?;
             at = end;
             Ok((at < data.len()).then_some(size))
         })?;
-        let certificate = evaluation.finish()?;
-        certificates.push((certificate.primal, certificate.dual));
+        return Ok(py.detach(|| {
+            let mut problems = lock(problems);
+            let pairs = problems.iter_mut().zip(evaluations);
+            let finish = |(problem, evaluation): (&mut Problem<_, L>, Option<DualEvaluation>)| {
+                let (Some(evaluation), Some(dual)) = (evaluation, &mut problem.dual) else {
+                    return Ok(problem.solved.unwrap_or((f64::NAN, f64::NAN)));
+                };
+                let certificate = evaluation.finish(dual, data)?;
+                let numbers = (certificate.primal, certificate.dual);
+                problem.solved = (certificate.relative_gap() <= tol).then_some(numbers);
+                Ok::<_, Error>(numbers)
+            };
+            pairs.map(finish).collect::<Result<Vec<_>, _>>()
+        })?);
     }
-    Ok(certificates)
+    // A copy, as other threads must not wait for a whole evaluation.
+    let problems = py.detach(|| lock(problems).clone());
+    let evaluations = problems.iter().map(|problem| problem.trainer.evaluation(data));
+    let mut evaluations: Vec<Evaluation<'_, _, _, X>> = evaluations.collect::<Result<_, _>>()?;
+    work(py, None, |size| {
+        let end = at + size.min(data.len() - at);
+        let added = each(&pool, &mut evaluations, |_, evaluation| evaluation.add(at..end));
+        added.into_iter().collect::<Result<(), _>>()?;
+        at = end;
+        Ok((at < data.len()).then_some(size))
+    })?;
+    let certificates = evaluations.into_iter().map(Evaluation::finish);
+    Ok(certificates.map(|c| c.map(|c| (c.primal, c.dual))).collect::<Result<_, _>>()?)
+}
+
+/// Gives the trainers the weights that dual ascent has found, as if they had made them.
+fn end_dual<S: Scalar, L: Loss + Clone>(problems: &mut Problems<S, L>) -> Result<(), Error> {
+    for problem in problems {
+        let Some(dual) = problem.dual.take() else {
+            continue;
+        };
+        let trainer = &problem.trainer;
+        let linear = dual.result::<S>();
+        if !S::from_f64(linear.state().norm2.sqrt()).to_f64().is_finite() {
+            return Err(Error::non_finite("X", format_args!("w overflows")));
+        }
+        // Begun and interrupted, it still is what later steps go on from.
+        let t = trainer.t()
+            + problem.epochs.max(1) * (dual.dual().len() / linear.state().b.len()) as u64;
+        let trainer = Trainer::resume(linear, trainer.loss().clone(), *trainer.params(), t)?;
+        *problem = Problem::new(trainer);
+    }
+    Ok(())
 }
 
 #[pymethods]
@@ -473,45 +845,105 @@ impl LinearTrainer {
     #[new]
     fn new(
         n_features: usize,
-        positives: Vec<u32>,
+        targets: Targets,
         dtype: &str,
         constant: f64,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let trainers = match dtype {
-            "float32" => Trainers::F32(make(&positives, &params, 0, |_| {
-                Ok(Linear::new(1, n_features, constant)?)
-            })?),
-            "float64" => Trainers::F64(make(&positives, &params, 0, |_| {
-                Ok(Linear::new(1, n_features, constant)?)
-            })?),
-            other => return Err(unknown("dtype", other)),
+        LinearTrainer::any_make(dtype, targets, &params, 0, Zero { n_features, constant })
+    }
+
+    /// The average of trainers, with these factors; it goes on as the first would.
+    #[staticmethod]
+    fn average(
+        py: Python<'_>,
+        trainers: Vec<PyRef<'_, Self>>,
+        factors: Vec<f64>,
+    ) -> PyResult<Self> {
+        fn all<S: Scalar, L: Loss + Clone + Send>(
+            py: Python<'_>,
+            mutexes: &[&Mutex<Problems<S, L>>],
+            factors: &[f64],
+        ) -> PyResult<Mutex<Problems<S, L>>> {
+            // Copies, so that no two are locked at a time.
+            let models: Vec<Problems<S, L>> =
+                py.detach(|| mutexes.iter().map(|mutex| lock(mutex).clone()).collect());
+            let problem = |k: usize| {
+                let parts = models.iter().zip(factors).map(|(model, &c)| {
+                    let problem = model.get(k).ok_or_else(unlike)?;
+                    Ok((c, &problem.trainer))
+                });
+                let parts: Vec<_> = parts.collect::<PyResult<_>>()?;
+                Ok(Problem::new(Trainer::average_of(&parts)?))
+            };
+            Ok(Mutex::new((0..models[0].len()).map(problem).collect::<PyResult<_>>()?))
+        }
+        fn unlike() -> PyErr {
+            PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
+        }
+        let Some(first) = trainers.first().filter(|_| trainers.len() == factors.len()) else {
+            return Err(PyValueError::new_err("one factor for each of at least one trainer"));
         };
-        let params = params.copy()?.unbind();
-        Ok(LinearTrainer { trainers, positives, params })
+        macro_rules! of_kind {
+            ($($kind:ident),*) => {
+                match &first.trainers {
+                    $(Trainers::$kind(_) => {
+                        let all_of_kind = trainers.iter().map(|trainer| match &trainer.trainers {
+                            Trainers::$kind(problems) => Ok(problems),
+                            _ => Err(unlike()),
+                        });
+                        let all_of_kind: Vec<_> = all_of_kind.collect::<PyResult<_>>()?;
+                        Trainers::$kind(all(py, &all_of_kind, &factors)?)
+                    })*
+                }
+            };
+        }
+        let trainers = of_kind!(Binary32, Binary64, Multi32, Multi64);
+        let params = first.params.bind(py).copy()?.unbind();
+        Ok(LinearTrainer { trainers, targets: first.targets.clone(), params })
     }
 
     #[getter]
     fn t(&self, py: Python<'_>) -> u64 {
-        locked!(py, self.trainers, |problems| problems.iter_mut().next().map_or(0, |p| p.t()))
+        locked!(py, self.trainers, |problems| {
+            problems.iter_mut().next().map_or(0, |p| p.trainer.t())
+        })
     }
 
     #[getter]
     fn dtype(&self) -> &'static str {
         match &self.trainers {
-            Trainers::F32(_) => "float32",
-            Trainers::F64(_) => "float64",
+            Trainers::Binary32(_) | Trainers::Multi32(_) => "float32",
+            Trainers::Binary64(_) | Trainers::Multi64(_) => "float64",
         }
+    }
+
+    /// The cumulative loss and the bound on the regret, summed over the problems; nan where they
+    /// are not counted.
+    fn regret(&self, py: Python<'_>) -> (f64, f64) {
+        fn numbers<S: Scalar, L: Loss>(problem: &Problem<S, L>) -> (f64, f64) {
+            let Some(regret) = problem.trainer.regret() else {
+                return (f64::NAN, f64::NAN);
+            };
+            let set = &problem.trainer.params().set;
+            (regret.loss, regret.bound(Feasible::<Linear<S>>::diameter(set), 0.0))
+        }
+        locked!(py, self.trainers, |problems| {
+            let all = problems.iter_mut().map(|problem| numbers(problem));
+            all.fold((0.0, 0.0), |sum, (loss, bound)| (sum.0 + loss, sum.1 + bound))
+        })
     }
 
     fn keep_ledger(&self, py: Python<'_>, n_examples: usize) {
         locked!(py, self.trainers, |problems| {
-            problems.iter_mut().for_each(|p| p.keep_ledger(n_examples));
+            problems.iter_mut().for_each(|p| p.trainer.keep_ledger(n_examples));
         });
     }
 
     fn forget_ledger(&self, py: Python<'_>) {
-        locked!(py, self.trainers, |problems| problems.iter_mut().for_each(Trainer::forget_ledger));
+        locked!(py, self.trainers, |problems| {
+            problems.iter_mut().for_each(|p| p.trainer.forget_ledger());
+        });
     }
 
     /// Reads every value and index, and says what is wrong with the first that is.
@@ -528,70 +960,120 @@ impl LinearTrainer {
         })
     }
 
-    /// Visits rows; returns their number, the number of updates, and the sum of the losses.
-    #[pyo3(signature = (x, labels, order, *, threads = 1, progress = None))]
+    /// Visits rows; returns their number, the number of updates, and the sum of the losses, summed
+    /// over the problems.
+    #[pyo3(signature = (x, labels, order, *, shards = 1, threads = 1, progress = None))]
+    #[allow(clippy::too_many_arguments)]
     fn run(
         &self,
         py: Python<'_>,
         x: Matrix<'_>,
         labels: Labels<'_>,
         order: Order<'_>,
+        shards: usize,
         threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(u64, u64, f64)> {
+        let progress = progress.as_ref();
         let report = with!(&self.trainers, &x, |problems, rows| {
-            run(py, problems, &examples(rows, &labels)?, &order, threads, progress.as_ref())
+            let data = examples(rows, &labels)?;
+            match shards {
+                1 => run(py, problems, &data, &order, threads, progress),
+                _ => run_shards(py, problems, &data, &order, shards, threads, progress),
+            }
         })?;
         Ok((report.examples, report.updates, report.loss))
     }
 
+    /// From here on `ascend` goes on, until `end_dual`.
+    #[pyo3(signature = (x, labels, *, threads = 1))]
+    fn begin_dual(
+        &self,
+        py: Python<'_>,
+        x: Matrix<'_>,
+        labels: Labels<'_>,
+        threads: usize,
+    ) -> PyResult<()> {
+        with!(&self.trainers, &x, |problems, rows| {
+            begin_dual(py, problems, &examples(rows, &labels)?, threads)
+        })
+    }
+
+    /// An epoch of dual ascent; returns visits, moves and the mean loss, summed over the problems.
+    #[pyo3(signature = (x, labels, order, tol, *, threads = 1, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn ascend(
+        &self,
+        py: Python<'_>,
+        x: Matrix<'_>,
+        labels: Labels<'_>,
+        order: (String, u64),
+        tol: f64,
+        threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(u64, u64, f64)> {
+        let order = (sampling(&order.0)?, order.1);
+        with!(&self.trainers, &x, |problems, rows| {
+            let data = examples(rows, &labels)?;
+            ascend(py, problems, &data, order, tol, threads, progress.as_ref())
+        })
+    }
+
+    fn end_dual(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(locked!(py, self.trainers, |problems| end_dual(&mut problems))?)
+    }
+
     /// The objective and its dual bound, for every problem.
+    #[pyo3(signature = (x, labels, *, tol = 0.0, all = true, threads = 1))]
     fn evaluate(
         &self,
         py: Python<'_>,
         x: Matrix<'_>,
         labels: Labels<'_>,
+        tol: f64,
+        all: bool,
+        threads: usize,
     ) -> PyResult<Vec<(f64, f64)>> {
-        with!(&self.trainers, &x, |problems, rows| evaluate(
-            py,
-            problems,
-            &examples(rows, &labels)?
-        ))
+        with!(&self.trainers, &x, |problems, rows| {
+            evaluate(py, problems, &examples(rows, &labels)?, (tol, all), threads)
+        })
     }
 
-    /// The weights, problems x features, flat, in the data's dtype; and the intercepts.
+    /// The weights, outputs x features, flat, in the data's dtype; and the intercepts.
     fn result<'py>(
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
-        fn all<'py, S: Scalar + numpy::Element>(
+        fn all<'py, S: Scalar + numpy::Element, L: Loss + Send>(
             py: Python<'py>,
-            problems: &Mutex<Problems<S>>,
+            problems: &Mutex<Problems<S, L>>,
         ) -> (Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>) {
             let (weights, intercepts) = py.detach(|| {
-                let results: Vec<_> = lock(problems).iter().map(Trainer::result).collect();
+                let problems = lock(problems);
+                let result = |p: &Problem<S, L>| match &p.dual {
+                    Some(dual) => dual.result(),
+                    None => p.trainer.result(),
+                };
+                let results: Vec<Linear<S>> = problems.iter().map(result).collect();
                 let weights = results.iter().flat_map(Linear::weights).collect();
                 (weights, results.iter().flat_map(Linear::intercepts).collect())
             });
             (PyArray1::from_vec(py, weights).into_any(), PyArray1::from_vec(py, intercepts))
         }
-        Ok(match &self.trainers {
-            Trainers::F32(problems) => all(py, problems),
-            Trainers::F64(problems) => all(py, problems),
-        })
+        Ok(any!(&self.trainers, |problems| all(py, problems)))
     }
 
-    /// Everything but the ledger, as plain numbers and arrays.
+    /// Everything but ledgers and dual variables, as plain numbers and arrays.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("format", FORMAT)?;
         dict.set_item("dtype", self.dtype())?;
-        dict.set_item("positives", self.positives.clone())?;
+        match &self.targets {
+            Targets::OneScore(positives) => dict.set_item("targets", positives.clone())?,
+            Targets::CrammerSinger(classes) => dict.set_item("targets", classes)?,
+        }
         dict.set_item("params", self.params.bind(py).copy()?)?;
-        let (t, problems) = match &self.trainers {
-            Trainers::F32(problems) => parts(py, problems)?,
-            Trainers::F64(problems) => parts(py, problems)?,
-        };
+        let (t, problems) = any!(&self.trainers, |problems| parts(py, problems)?);
         dict.set_item("t", t)?;
         dict.set_item("problems", problems)?;
         Ok(dict)
@@ -610,20 +1092,19 @@ impl LinearTrainer {
                 "parts must have format {FORMAT}, got {format}: another version of pegasos wrote them"
             )));
         }
-        let positives: Vec<u32> = item("positives")?.extract()?;
+        let targets: Targets = item("targets")?.extract()?;
         let params = item("params")?.cast_into::<PyDict>()?;
         let problems: Vec<Bound<'_, PyDict>> = item("problems")?.extract()?;
-        if problems.len() != positives.len() {
-            return Err(PyValueError::new_err("parts must have one problem per positive class"));
+        let count = match &targets {
+            Targets::OneScore(positives) => positives.len(),
+            Targets::CrammerSinger(_) => 1,
+        };
+        if problems.len() != count {
+            return Err(PyValueError::new_err("parts must have one problem for each target"));
         }
         let t = item("t")?.extract()?;
-        let trainers = match item("dtype")?.extract::<String>()?.as_str() {
-            "float32" => Trainers::F32(make(&positives, &params, t, |k| from_parts(&problems[k]))?),
-            "float64" => Trainers::F64(make(&positives, &params, t, |k| from_parts(&problems[k]))?),
-            other => return Err(unknown("dtype", other)),
-        };
-        let params = params.copy()?.unbind();
-        Ok(LinearTrainer { trainers, positives, params })
+        let dtype: String = item("dtype")?.extract()?;
+        LinearTrainer::any_make(&dtype, targets, &params, t, problems)
     }
 
     fn __reduce__<'py>(
@@ -635,7 +1116,7 @@ impl LinearTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Refuses a matrix whose shape or row bounds are not sound, before anyone else walks it.
 #[pyfunction]

@@ -1,8 +1,8 @@
 //! Compositions that must agree, and quantities that must be what they claim.
 
 use pegasos::{
-    AnyLoss, Average, Binary, Certificate, Csr, Dense, ErrorKind, Examples, Hinge, Hypothesis,
-    Linear, Params, Rows, Sampling, Schedule, Trainer, run_all,
+    AnyLoss, Average, Ball, Binary, Block, Certificate, Csr, Dense, ErrorKind, Examples, Hinge,
+    Hypothesis, Linear, Params, Rows, Sampling, Schedule, Trainer, run_all,
 };
 
 mod generated;
@@ -20,13 +20,22 @@ fn compositions() -> Vec<Params> {
     let inv = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
     vec![
         base,
-        Params { batch: 4, ..base },
-        Params { radius: Some(2.0), ..base },
+        Params { block: Block::Mean(4), ..base },
+        Params { set: Some(Ball { radius: 2.0 }), ..base },
         Params { average: Average::Uniform, average_from: 5, ..base },
-        Params { average: Average::Polynomial, radius: Some(1.0), batch: 4, ..base },
+        Params {
+            average: Average::Polynomial,
+            set: Some(Ball { radius: 1.0 }),
+            block: Block::Mean(4),
+            ..base
+        },
         Params { schedule: inv, ..base },
         Params { schedule: inv, average: Average::Uniform, ..base },
-        Params { schedule: Schedule::Constant { eta0: 0.1 }, radius: Some(0.5), ..base },
+        Params {
+            schedule: Schedule::Constant { eta0: 0.1 },
+            set: Some(Ball { radius: 0.5 }),
+            ..base
+        },
         Params { t0: 20.0, average: Average::Polynomial, ..base },
     ]
 }
@@ -132,7 +141,7 @@ fn the_carried_norm_is_the_norm() {
         let (w, f) = (double.hypothesis(), float.hypothesis());
         assert!((w.norm2() / w.norm2_afresh() - 1.0).abs() < 1e-10, "{params:?}");
         assert!((f.norm2() / f.norm2_afresh() - 1.0).abs() < 1e-4, "{params:?}");
-        if let Some(radius) = params.radius {
+        if let Some(Ball { radius }) = params.set {
             assert!(w.norm2() <= radius * radius * (1.0 + 1e-12), "{params:?}");
         }
     }
@@ -143,8 +152,8 @@ fn a_batch_of_equal_rows_is_one_of_them() {
     let problem = Problem::new(30, 5, 5);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     for params in compositions() {
-        let mut one = trainer::<f64>(5, Params { batch: 1, ..params });
-        let mut four = trainer::<f64>(5, Params { batch: 4, ..params });
+        let mut one = trainer::<f64>(5, Params { block: Block::Mean(1), ..params });
+        let mut four = trainer::<f64>(5, Params { block: Block::Mean(4), ..params });
         one.run(&data, 0..30).unwrap();
         four.run(&data, (0..30).flat_map(|i| [i; 4])).unwrap();
         assert_eq!(one.t(), four.t());
@@ -253,7 +262,7 @@ fn a_certificate_claims_no_more_than_the_truth() {
         let base = Params { lambda, ..Params::default() };
         let variants = [
             base,
-            Params { batch: 7, ..base },
+            Params { block: Block::Mean(7), ..base },
             Params { average: Average::Polynomial, ..base },
             Params { t0: 30.0, ..base },
         ];
@@ -302,7 +311,7 @@ fn without_the_closed_form_there_is_no_certificate() {
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     let base = Params { lambda: 0.1, ..Params::default() };
     for params in [
-        Params { radius: Some(1.0), ..base },
+        Params { set: Some(Ball { radius: 1.0 }), ..base },
         Params { schedule: Schedule::Constant { eta0: 0.1 }, ..base },
     ] {
         let mut trainer = trainer(3, params);
@@ -381,8 +390,7 @@ fn doors_refuse_what_does_not_fit() {
         Params { lambda: 0.0, ..Params::default() }.check().err(),
         Params { lambda: f64::NAN, ..Params::default() }.check().err(),
         Params { t0: -1.0, ..Params::default() }.check().err(),
-        Params { batch: 0, ..Params::default() }.check().err(),
-        Params { radius: Some(0.0), ..Params::default() }.check().err(),
+        Params { block: Block::Mean(0), ..Params::default() }.check().err(),
         Params { schedule: Schedule::Constant { eta0: 1e9 }, ..Params::default() }.check().err(),
     ];
     for (k, error) in refused.into_iter().enumerate() {

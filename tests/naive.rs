@@ -1,8 +1,8 @@
 //! The papers' pseudo-code in its plainest form, against the crate, on the same order of examples.
 
 use pegasos::{
-    AnyLoss, Average, Binary, Csr, Dense, Examples, Linear, Params, Rows, Sampling, Schedule,
-    Trainer,
+    AnyLoss, Average, Ball, Binary, Block, Csr, Dense, Examples, Linear, Params, Rows, Sampling,
+    Schedule, Trainer,
 };
 
 mod generated;
@@ -35,7 +35,8 @@ impl Naive<'_> {
 
     /// The last iterate, or the mean of the iterates: features, then the intercept.
     fn train(&self, order: &[usize]) -> Vec<f64> {
-        let Params { lambda, t0, radius, batch, average, .. } = self.params;
+        let Params { lambda, t0, set, block, average, .. } = self.params;
+        let Block::Mean(batch) = block else { unreachable!() };
         let d = self.problem.d;
         let mut w = vec![0.0; d + 1];
         let (mut mean, mut total) = (vec![0.0; d + 1], 0.0);
@@ -52,7 +53,7 @@ impl Naive<'_> {
             }
             w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= eta * g);
             let norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
-            if let Some(radius) = radius.filter(|&r| norm > r) {
+            if let Some(Ball { radius }) = set.filter(|set| norm > set.radius) {
                 w.iter_mut().for_each(|w| *w *= radius / norm);
             }
             let from = self.params.average_from;
@@ -117,14 +118,15 @@ fn every_composition_agrees_with_the_pseudo_code() {
         for schedule in schedules {
             for (average, average_from) in averages {
                 for batch in [1, 7] {
-                    for (t0, radius) in [(0.0, None), (0.0, Some(1.5)), (40.0, None)] {
+                    for (t0, set) in [(0.0, None), (0.0, Some(Ball { radius: 1.5 })), (40.0, None)]
+                    {
                         for constant in [0.0, 1.0] {
                             let params = Params {
                                 lambda: 0.3,
                                 schedule,
                                 t0,
-                                radius,
-                                batch,
+                                set,
+                                block: Block::Mean(batch),
                                 average,
                                 average_from,
                             };

@@ -1,7 +1,16 @@
 """Support vector machines trained with stochastic sub-gradients."""
 
 from pegasos._core import InternalError, __version__
-from pegasos._linear import PegasosClassifier
+from pegasos._linear import PegasosClassifier, merge
+from pegasos._online import OnlineGradientClassifier
 from pegasos.io import load, save
 
-__all__ = ["InternalError", "PegasosClassifier", "__version__", "load", "save"]
+__all__ = [
+    "InternalError",
+    "OnlineGradientClassifier",
+    "PegasosClassifier",
+    "__version__",
+    "load",
+    "merge",
+    "save",
+]

@@ -222,7 +222,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         try:
             yield
         except KeyboardInterrupt as error:
-            if run.trainer.t == 0:
+            if run.trainer.t == 0 and not run.rising:
                 raise
             # What has been learned so far is a model too.
             self._settle(run, classes)
@@ -266,16 +266,22 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
+        obstacle = self._dual_obstacle() if certify else "warm_start=True"
+        if self.solver == "dual" and obstacle:
+            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.
             run.trainer.check(data.rows, data.labels)
         if held_out is not None:
             run.trainer.check(held_out.rows, held_out.labels)
         certify = certify and self._has_certificate()
-        if certify and self.tol is not None:
+        may_rise = self.solver != "pegasos" and not obstacle
+        threads = thread_count(self.n_jobs)
+        if may_rise and (self.solver == "dual" or self.alpha * data.n <= 1.0):
+            run.rise(data, threads)
+        elif certify and self.tol is not None:
             run.trainer.keep_ledger(data.n)
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
-        threads = thread_count(self.n_jobs)
         evaluations = evaluated_epochs()
         evaluation = next(evaluations)
         with tqdm(
@@ -285,13 +291,18 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             unit_scale=True,
             disable=not self.verbose,
         ) as bar:
+            progress = bar.update if self.verbose else None
             for n_iter in range(1, self.max_iter + 1):
-                run.epoch_over(data, order, threads, bar.update if self.verbose else None)
+                last = n_iter == self.max_iter
+                if run.rising:
+                    run.ascend(data, str(order), self.tol or 0.0, threads, progress)
+                else:
+                    run.epoch_over(data, order, self.shards, threads, progress)
                 if self.tol is None:
                     continue
-                if n_iter == evaluation or n_iter == self.max_iter:
-                    evaluation = next(evaluations)
-                    run.evaluate(data)
+                if run.rising or n_iter == evaluation or last:
+                    evaluation = next(evaluations) if n_iter == evaluation else evaluation
+                    run.evaluate(data, self.tol, last or not run.rising, threads)
                     bar.set_postfix(
                         objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
                     )
@@ -299,12 +310,16 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                     over = watch.is_over(1.0 - self._accuracy(run.trainer, held_out))
                 elif certify:
                     over = run.gap <= self.tol * run.objective
+                    # The gap of Pegasos falls as 1/t. See the head of src/dual.rs for the rule.
+                    slow = run.gap * n_iter > self.tol * run.objective * (n_iter + 2)
+                    if slow and may_rise and not run.rising and not last:
+                        run.rise(data, threads)
                 else:
                     over = watch.is_over(run.losses[-1])
                 if over:
                     bar.total = bar.n
                     if np.isnan(run.objective):
-                        run.evaluate(data)
+                        run.evaluate(data, self.tol, True, threads)
                     return
         if self.tol is not None:
             warnings.warn(
@@ -348,8 +363,24 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
         with self._learning(run, data.X, classes):
             run.trainer.check(data.rows, data.labels)
-            run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
+            run.epoch_over(data, self._order(data.n), 1, thread_count(self.n_jobs), None)
         return self
+
+    def _dual_obstacle(self) -> str | None:
+        """Which parameter dual ascent has no use for, where there is one."""
+        sampling = self.sampling if isinstance(self.sampling, str) else "an array"
+        for name, value, wanted in [
+            ("learning_rate", self.learning_rate, self.learning_rate == "pegasos"),
+            ("projection", self.projection, not self.projection),
+            ("average", self.average, isinstance(self.average, bool) and not self.average),
+            ("batch_size", self.batch_size, self.batch_size == 1),
+            ("sampling", sampling, sampling not in ("replacement", "an array")),
+            ("early_stopping", self.early_stopping, not self.early_stopping),
+            ("shards", self.shards, self.shards == 1),
+        ]:
+            if not wanted:
+                return f"{name}={value!r}"
+        return None
 
     def _has_certificate(self) -> bool:
         """Whether the ledger of violations is a dual point worth looking at."""
@@ -377,7 +408,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         return float(np.average(guess == data.labels[0], weights=weight))
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
-        # The ledger speaks of the rows of this fit alone.
+        # Ledger and dual variables speak of the rows of this fit alone.
+        run.trainer.end_dual()
         run.trainer.forget_ledger()
         self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
         self.classes_ = classes
@@ -399,6 +431,8 @@ class Run:
     losses: list[float] = field(default_factory=list)
     objective: float = np.nan
     dual: float = np.nan
+    #: Whether dual ascent goes on where Pegasos was.
+    rising: bool = False
 
     @property
     def gap(self) -> float:
@@ -408,6 +442,7 @@ class Run:
         self,
         data: Data,
         order: str | np.ndarray,
+        shards: int,
         threads: int,
         progress: Callable[[int], object] | None,
     ) -> None:
@@ -416,11 +451,34 @@ class Run:
         self.epoch += 1
         self.objective = self.dual = np.nan
         visited, _, loss = self.trainer.run(
-            data.rows, data.labels, this, threads=threads, progress=progress
+            data.rows, data.labels, this, shards=shards, threads=threads, progress=progress
         )
         self.losses.append(loss / visited)
 
-    def evaluate(self, data: Data) -> None:
-        """The objective and its bound, summed over the problems."""
-        certificates = np.array(self.trainer.evaluate(data.rows, data.labels))
+    def rise(self, data: Data, threads: int) -> None:
+        """Goes on by dual ascent."""
+        self.rising = True
+        self.trainer.begin_dual(data.rows, data.labels, threads=threads)
+
+    def ascend(
+        self,
+        data: Data,
+        order: str,
+        tol: float,
+        threads: int,
+        progress: Callable[[int], object] | None,
+    ) -> None:
+        """Makes as many visits as there are rows, or fewer if that may do."""
+        self.epoch += 1
+        self.objective = self.dual = np.nan
+        _, _, loss = self.trainer.ascend(
+            data.rows, data.labels, (order, self.seed), tol, threads=threads, progress=progress
+        )
+        self.losses.append(loss)
+
+    def evaluate(self, data: Data, tol: float, whole: bool, threads: int) -> None:
+        """The objective and its bound, summed over the problems; nan if some had better go on."""
+        certificates = np.array(
+            self.trainer.evaluate(data.rows, data.labels, tol=tol, all=whole, threads=threads)
+        )
         self.objective, self.dual = map(float, certificates.sum(axis=0))

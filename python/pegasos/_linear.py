@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,6 +20,7 @@ from pegasos._base import Data, Run, _PegasosBase
 from pegasos._core import LinearTrainer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
 
@@ -33,7 +34,9 @@ _TRAINING = (
     "power_t",
     "t0",
     "projection",
+    "radius",
     "batch_size",
+    "delay",
     "average",
 )
 
@@ -85,16 +88,21 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     alpha : float, default=1e-4
         Strength of the regularisation, > 0: the papers' lambda. Means the same as in
         ``SGDClassifier``; in terms of ``LinearSVC``, ``C = 1/(alpha n_samples)``.
-    solver : {"auto", "pegasos"}, default="auto"
-        "pegasos" is the papers' algorithm. "auto" is the best there is for the problem, which so far
-        is always "pegasos".
+    solver : {"auto", "pegasos", "dual"}, default="auto"
+        "pegasos" is the papers' algorithm. "dual" is dual coordinate ascent, which closes the gap to
+        any ``tol`` and does not mind an ``alpha`` however small. "auto" is "pegasos", which is ahead
+        in the first epoch where ``alpha n_samples > 1``, and "dual" from the very same point as soon
+        as that is faster; "pegasos" alone where a parameter asks for what only that has (another
+        ``learning_rate`` or ``batch_size``, ``projection``, ``average``, ``early_stopping``,
+        ``warm_start``, ``shards``, ``sampling`` with replacement or by an array).
     fit_intercept : bool, default=True
         Whether to learn an intercept: the weight of a constant feature, regularised like the others.
     intercept_scaling : float, default=1.0
         The constant feature's value, > 0. The larger, the less the intercept is regularised.
     multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
-        What to do about more than two classes. "ovr" trains one class against the rest, for each.
-        "crammer_singer" cannot train more than two yet and says so.
+        What to do about more than two classes. "crammer_singer" trains them jointly, with the loss
+        ``max(0, 1 + max_{r != y} f_r - f_y)`` of the scores ``f``, hinge only; "ovr" trains one class
+        against the rest, for each, in parallel.
     learning_rate : {"pegasos", "invscaling", "constant"}, default="pegasos"
         The step size ``eta`` at step t: ``1/(alpha (t0 + t))``, ``eta0/(t0 + t)^power_t`` or
         ``eta0``.
@@ -114,7 +122,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         Examples a step: it moves along their mean gradient. The last batch of an epoch, or of a call
         of ``partial_fit``, may be smaller.
     max_iter : int, default=100
-        The most epochs ``fit`` may take.
+        The most epochs ``fit`` may take. An epoch of dual ascent is ``n_samples`` visits, in several
+        passes where settled examples are passed over.
     tol : float or None, default=1e-3
         Where there is a certificate (see Notes), ``fit`` stops when the relative duality gap
         ``(P - D)/P`` is at most this. Elsewhere, when the mean loss has not fallen by ``tol`` for
@@ -136,7 +145,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
     n_jobs : int or None, default=None
-        Threads for the problems of ``multi_class="ovr"``; -1 is one per core. None is the first set
+        Threads for the problems of ``multi_class="ovr"`` and for ``shards``; -1 is one per core. None is the first set
         of the environment variables PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, else
         one per core. No bit of the result depends on it.
     random_state : int, RandomState instance or None, default=None
@@ -147,6 +156,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
         is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
         swing ever wider: there it is the largest curvature of an example's loss over ``alpha``.
+    shards : int, default=1
+        Parts that each epoch's order is cut into. A copy of the model learns from each, side by side
+        on ``n_jobs`` threads, and the copies are averaged at the end of the epoch. So one problem can
+        keep several cores busy; the number of shards changes the result, that of threads does not.
 
     Attributes
     ----------
@@ -225,7 +238,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions({"hinge", "squared_hinge", "log_loss"})],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "pegasos"})],
+        "solver": [StrOptions({"auto", "pegasos", "dual"})],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],
@@ -251,7 +264,13 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "shards": [Interval(Integral, 1, _LARGEST, closed="both")],
     }
+
+    # What subclasses make parameters of.
+    radius: float | None = None
+    delay: int = 0
+    _counts_regret = False
 
     def __init__(
         self,
@@ -280,6 +299,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         random_state: Any = None,
         verbose: int = 0,
         t0: float | str = "auto",
+        shards: int = 1,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
@@ -305,10 +325,11 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         self.random_state = random_state
         self.verbose = verbose
         self.t0 = t0
+        self.shards = shards
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.multi_class == "ovr"
+        tags.classifier_tags.multi_class = self.multi_class == "ovr" or self.loss == "hinge"
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -450,15 +471,18 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             raise ValueError(
                 f"y must hold at least two classes to tell apart, got {n_classes} class"
             )
-        if n_classes > 2 and self.multi_class != "ovr":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                f"multi_class='crammer_singer' cannot train {n_classes} classes yet; "
-                "multi_class='ovr' can."
-            )
+        targets: list[int] | int = [1] if n_classes == 2 else list(range(n_classes))
+        if n_classes > 2 and self.multi_class == "crammer_singer":
+            if self.loss != "hinge":
+                raise ValueError(
+                    "Only binary classification is supported. The type of the target is multiclass. "
+                    f"multi_class='crammer_singer' needs loss='hinge', got loss={self.loss!r}; "
+                    "multi_class='ovr' takes any"
+                )
+            targets = n_classes
         return LinearTrainer(
             data.X.shape[1],
-            [1] if n_classes == 2 else list(range(n_classes)),
+            targets,
             data.X.dtype.name,
             self._constant(),
             self._params(data),
@@ -513,7 +537,103 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             "power_t": float(self.power_t),
             "t0": self._first_step(data),
             "projection": mean_weight if self.projection else None,
+            "radius": None if self.radius is None else float(self.radius),
             "batch_size": int(self.batch_size),
+            "delay": int(self.delay),
+            "regret": self._counts_regret,
             "average": average,
             "average_from": average_from,
         }
+
+
+def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> PegasosClassifier:
+    """Average linear models that learned apart, on parts of the data or on machines of their own.
+
+    ``coef_`` and ``intercept_`` of the result are the weighted means of the models'; where iterates
+    were averaged, the means of the averages.
+
+    Parameters
+    ----------
+    estimators : sequence of fitted PegasosClassifier or OnlineGradientClassifier
+        At least one; all of one class, trained on the same features (in number and dtype) and the
+        same classes.
+    weights : array-like of shape (n_estimators,), default=None
+        How much each counts, >= 0, finite, not all 0; equally by default. Models of parts of
+        different size want the parts' sizes.
+
+    Returns
+    -------
+    merged : PegasosClassifier or OnlineGradientClassifier
+        A new estimator with the first one's parameters. ``partial_fit`` goes on from there; ``t_`` is
+        the sum of the models' steps.
+
+    Raises
+    ------
+    ValueError
+        The models do not fit together, or the weights do not fit the models.
+    NotFittedError
+        One of them is not fitted.
+
+    Notes
+    -----
+    Time and memory: O(models x size of the weights). What no average has is left out: certificates,
+    regret, gradients in flight.
+
+    ``PegasosClassifier(shards=k)`` does this at the end of every epoch, within one ``fit``.
+
+    References
+    ----------
+    M. Zinkevich, M. Weimer, A. Smola, L. Li. "Parallelized stochastic gradient descent." NIPS 2010,
+    Algorithm 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from pegasos import PegasosClassifier, merge
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> halves = [PegasosClassifier(alpha=0.1).fit(X[k::2], y[k::2]) for k in (0, 1)]
+    >>> round(merge(halves).score(X, y), 2)
+    0.97
+    """
+    models = list(estimators)
+    if not models:
+        raise ValueError("estimators must hold at least one fitted estimator, got none")
+    first = models[0]
+    for model in models:
+        if type(model) is not type(first) or not isinstance(model, PegasosClassifier):
+            raise ValueError(
+                "estimators must be linear models of one class, got "
+                f"{sorted({type(model).__name__ for model in models})}"
+            )
+        check_is_fitted(model)
+        if not np.array_equal(model.classes_, first.classes_):
+            raise ValueError(
+                f"estimators must have the same classes, got {first.classes_!r} and {model.classes_!r}"
+            )
+        if model.n_features_in_ != first.n_features_in_:
+            raise ValueError(
+                "estimators must have the same number of features, got "
+                f"{first.n_features_in_} and {model.n_features_in_}"
+            )
+    factors = np.ones(len(models)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if factors.shape != (len(models),) or not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(
+            f"weights must be {len(models)} finite numbers >= 0, one for each estimator, got {weights!r}"
+        )
+    if not factors.any():
+        raise ValueError("weights must be > 0 somewhere, got only zeros")
+    trainers = [model._trainer for model in models]
+    merged = clone(first)
+    merged.n_features_in_ = first.n_features_in_
+    if hasattr(first, "feature_names_in_"):
+        merged.feature_names_in_ = first.feature_names_in_
+    run = Run(
+        LinearTrainer.average(trainers, (factors / factors.sum()).tolist()),
+        first._seed,
+        max(model._epoch for model in models),
+    )
+    merged._settle(run, first.classes_)
+    merged.n_iter_ = max(model.n_iter_ for model in models)
+    return merged

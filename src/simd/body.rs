@@ -1,7 +1,7 @@
 //! The hot loops, written once, in plain Rust. Each is inlined into a shell per instruction set
 //! (`x86.rs`), where the compiler turns the fixed-width accumulators into registers.
 //!
-//! Sums run in the scalar's own precision over [`LANES`] independent accumulators and are widened
+//! Features and weights may be stored in different scalars. Sums run in the weights' precision over [`LANES`] independent accumulators and are widened
 //! at the end, so a row of `d` entries carries a relative error of about `d / LANES` roundings.
 
 use crate::scalar::{Index, Scalar};
@@ -18,6 +18,25 @@ pub trait Float:
 {
     const ZERO: Self;
     fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self;
+}
+
+/// A stored feature as the weights' scalar `V`, exactly.
+pub trait Widen<V>: Copy {
+    fn widen(self) -> V;
+}
+
+impl<S: Copy> Widen<S> for S {
+    #[inline(always)]
+    fn widen(self) -> S {
+        self
+    }
+}
+
+impl Widen<f64> for f32 {
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        f64::from(self)
+    }
 }
 
 macro_rules! float {
@@ -86,41 +105,41 @@ fn sweep<S: Float>(len: usize, mut sweep: impl Sweep<S>) -> S {
     one[0]
 }
 
-struct Dot<'a, S, const FMA: bool> {
+struct Dot<'a, S, V, const FMA: bool> {
     x: &'a [S],
-    v: &'a [S],
+    v: &'a [V],
 }
 
-impl<S: Float, const FMA: bool> Sweep<S> for Dot<'_, S, FMA> {
+impl<S: Widen<V>, V: Float, const FMA: bool> Sweep<V> for Dot<'_, S, V, FMA> {
     #[inline(always)]
-    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]) {
+    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
         let (x, v) = (&self.x[at..at + N], &self.v[at..at + N]);
         for k in 0..N {
-            acc[k] = x[k].mul_add_if_fast::<FMA>(v[k], acc[k]);
+            acc[k] = x[k].widen().mul_add_if_fast::<FMA>(v[k], acc[k]);
         }
     }
 }
 
 /// `<x, v>` over the shorter of the two.
 #[inline(always)]
-pub fn dot<const FMA: bool, S: Scalar + Float>(x: &[S], v: &[S]) -> f64 {
+pub fn dot<const FMA: bool, S: Widen<V>, V: Scalar + Float>(x: &[S], v: &[V]) -> f64 {
     let len = x.len().min(v.len());
     let (x, v) = (&x[..len], &v[..len]);
-    sweep(len, Dot::<S, FMA> { x, v }).to_f64()
+    sweep(len, Dot::<S, V, FMA> { x, v }).to_f64()
 }
 
-struct Axpy<'a, S, const FMA: bool> {
-    c: S,
+struct Axpy<'a, S, V, const FMA: bool> {
+    c: V,
     x: &'a [S],
-    v: &'a mut [S],
+    v: &'a mut [V],
 }
 
-impl<S: Float, const FMA: bool> Sweep<S> for Axpy<'_, S, FMA> {
+impl<S: Widen<V>, V: Float, const FMA: bool> Sweep<V> for Axpy<'_, S, V, FMA> {
     #[inline(always)]
-    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]) {
+    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
         let (x, v) = (&self.x[at..at + N], &mut self.v[at..at + N]);
         for k in 0..N {
-            let step = self.c * x[k];
+            let step = self.c * x[k].widen();
             let old = v[k];
             let new = old + step;
             acc[k] = step.mul_add_if_fast::<FMA>(old + new, acc[k]);
@@ -131,37 +150,37 @@ impl<S: Float, const FMA: bool> Sweep<S> for Axpy<'_, S, FMA> {
 
 /// `v += c x` over the shorter of the two; returns the change of `<v, v>`.
 #[inline(always)]
-pub fn axpy<const FMA: bool, S: Scalar + Float>(c: f64, x: &[S], v: &mut [S]) -> f64 {
+pub fn axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float>(c: f64, x: &[S], v: &mut [V]) -> f64 {
     let len = x.len().min(v.len());
     let (x, v) = (&x[..len], &mut v[..len]);
-    let c = S::from_f64(c);
-    sweep(len, Axpy::<S, FMA> { c, x, v }).to_f64()
+    let c = V::from_f64(c);
+    sweep(len, Axpy::<S, V, FMA> { c, x, v }).to_f64()
 }
 
 /// `sum_k values[k] * v[indices[k]]`, or NaN if an index lies outside `v`.
 #[inline(always)]
-pub fn gather_dot<const FMA: bool, S: Scalar + Float, I: Index>(
+pub fn gather_dot<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
     indices: &[I],
     values: &[S],
-    v: &[S],
+    v: &[V],
 ) -> f64 {
     let len = indices.len().min(values.len());
     let (indices, values) = (&indices[..len], &values[..len]);
-    let mut acc = [S::ZERO; STRANDS];
+    let mut acc = [V::ZERO; STRANDS];
     let (mut js, mut xs) = (indices.chunks_exact(STRANDS), values.chunks_exact(STRANDS));
     for (j, x) in (&mut js).zip(&mut xs) {
         for k in 0..STRANDS {
             let Some(v) = v.get(j[k].position()) else {
                 return f64::NAN;
             };
-            acc[k] = x[k].mul_add_if_fast::<FMA>(*v, acc[k]);
+            acc[k] = x[k].widen().mul_add_if_fast::<FMA>(*v, acc[k]);
         }
     }
     for (j, x) in js.remainder().iter().zip(xs.remainder()) {
         let Some(v) = v.get(j.position()) else {
             return f64::NAN;
         };
-        acc[0] = x.mul_add_if_fast::<FMA>(*v, acc[0]);
+        acc[0] = (*x).widen().mul_add_if_fast::<FMA>(*v, acc[0]);
     }
     ((acc[0] + acc[1]) + (acc[2] + acc[3])).to_f64()
 }
@@ -170,19 +189,19 @@ pub fn gather_dot<const FMA: bool, S: Scalar + Float, I: Index>(
 /// occurs twice counts twice; one outside `v` is passed over (the caller's `gather_dot` over the
 /// same row has reported it).
 #[inline(always)]
-pub fn scatter_axpy<const FMA: bool, S: Scalar + Float, I: Index>(
+pub fn scatter_axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
     c: f64,
     indices: &[I],
     values: &[S],
-    v: &mut [S],
+    v: &mut [V],
 ) -> f64 {
-    let c = S::from_f64(c);
+    let c = V::from_f64(c);
     let len = indices.len().min(values.len());
     let (indices, values) = (&indices[..len], &values[..len]);
-    let mut change = [S::ZERO; STRANDS];
-    let mut add = |j: &I, x: &S, change: &mut S| {
+    let mut change = [V::ZERO; STRANDS];
+    let mut add = |j: &I, x: &S, change: &mut V| {
         if let Some(v) = v.get_mut(j.position()) {
-            let step = c * *x;
+            let step = c * (*x).widen();
             let old = *v;
             let new = old + step;
             *v = new;

@@ -28,6 +28,14 @@ pub trait Simd: Sized {
     fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64;
     /// `v[indices[k]] += c values[k]`; returns the change of `<v, v>`.
     fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64;
+    /// [`dot`](Simd::dot) with weights in f64, all arithmetic in f64.
+    fn dot_wide(x: &[Self], v: &[f64]) -> f64;
+    /// [`axpy`](Simd::axpy) on weights in f64, all arithmetic in f64.
+    fn axpy_wide(c: f64, x: &[Self], v: &mut [f64]) -> f64;
+    /// [`gather_dot`](Simd::gather_dot) with weights in f64, all arithmetic in f64.
+    fn gather_dot_wide<I: Index>(indices: &[I], values: &[Self], v: &[f64]) -> f64;
+    /// [`scatter_axpy`](Simd::scatter_axpy) on weights in f64, all arithmetic in f64.
+    fn scatter_axpy_wide<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [f64]) -> f64;
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -38,13 +46,13 @@ mod portable {
         ($t:ty) => {
             impl Simd for $t {
                 fn dot(x: &[Self], v: &[Self]) -> f64 {
-                    body::dot::<false, _>(x, v)
+                    body::dot::<false, _, _>(x, v)
                 }
                 fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
-                    body::axpy::<false, _>(c, x, v)
+                    body::axpy::<false, _, _>(c, x, v)
                 }
                 fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
-                    body::gather_dot::<false, _, _>(indices, values, v)
+                    body::gather_dot::<false, _, _, _>(indices, values, v)
                 }
                 fn scatter_axpy<I: Index>(
                     c: f64,
@@ -52,7 +60,24 @@ mod portable {
                     values: &[Self],
                     v: &mut [Self],
                 ) -> f64 {
-                    body::scatter_axpy::<false, _, _>(c, indices, values, v)
+                    body::scatter_axpy::<false, _, _, _>(c, indices, values, v)
+                }
+                fn dot_wide(x: &[Self], v: &[f64]) -> f64 {
+                    body::dot::<false, _, _>(x, v)
+                }
+                fn axpy_wide(c: f64, x: &[Self], v: &mut [f64]) -> f64 {
+                    body::axpy::<false, _, _>(c, x, v)
+                }
+                fn gather_dot_wide<I: Index>(indices: &[I], values: &[Self], v: &[f64]) -> f64 {
+                    body::gather_dot::<false, _, _, _>(indices, values, v)
+                }
+                fn scatter_axpy_wide<I: Index>(
+                    c: f64,
+                    indices: &[I],
+                    values: &[Self],
+                    v: &mut [f64],
+                ) -> f64 {
+                    body::scatter_axpy::<false, _, _, _>(c, indices, values, v)
                 }
             }
         };

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::{Simd, avx512, body};
+use super::body::{self, Widen};
+use super::{Simd, avx512};
 use crate::scalar::Index;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -84,14 +85,14 @@ trait Number: crate::scalar::Scalar + body::Float {}
 impl Number for f32 {}
 impl Number for f64 {}
 
-shells!(dot<S: Number>(x: &[S], v: &[S]));
-shells!(axpy<S: Number>(c: f64, x: &[S], v: &mut [S]));
-shells!(gather_dot<S: Number, I: Index>(indices: &[I], values: &[S], v: &[S]));
-shells!(scatter_axpy<S: Number, I: Index>(c: f64, indices: &[I], values: &[S], v: &mut [S]));
+shells!(dot<S: Widen<V>, V: Number>(x: &[S], v: &[V]));
+shells!(axpy<S: Widen<V>, V: Number>(c: f64, x: &[S], v: &mut [V]));
+shells!(gather_dot<S: Widen<V>, V: Number, I: Index>(indices: &[I], values: &[S], v: &[V]));
+shells!(scatter_axpy<S: Widen<V>, V: Number, I: Index>(c: f64, indices: &[I], values: &[S], v: &mut [V]));
 
 /// What [`Simd`] does at a given level.
 macro_rules! at_level {
-    ($t:ident) => {
+    ($t:ident, wide: $dot_wide:path, $axpy_wide:path) => {
         impl AtLevel for $t {
             #[inline(always)]
             fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64 {
@@ -133,6 +134,27 @@ macro_rules! at_level {
             ) -> f64 {
                 scatter_axpy::at(level(), c, indices, values, v)
             }
+            #[inline(always)]
+            fn dot_wide(x: &[Self], v: &[f64]) -> f64 {
+                $dot_wide(level(), x, v)
+            }
+            #[inline(always)]
+            fn axpy_wide(c: f64, x: &[Self], v: &mut [f64]) -> f64 {
+                $axpy_wide(level(), c, x, v)
+            }
+            #[inline(always)]
+            fn gather_dot_wide<I: Index>(indices: &[I], values: &[Self], v: &[f64]) -> f64 {
+                gather_dot::at(level(), indices, values, v)
+            }
+            #[inline(always)]
+            fn scatter_axpy_wide<I: Index>(
+                c: f64,
+                indices: &[I],
+                values: &[Self],
+                v: &mut [f64],
+            ) -> f64 {
+                scatter_axpy::at(level(), c, indices, values, v)
+            }
         }
     };
 }
@@ -141,8 +163,8 @@ trait AtLevel: Sized {
     fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64;
     fn axpy_at(level: Level, c: f64, x: &[Self], v: &mut [Self]) -> f64;
 }
-at_level!(f32);
-at_level!(f64);
+at_level!(f32, wide: dot::at, axpy::at);
+at_level!(f64, wide: f64::dot_at, f64::axpy_at);
 
 #[cfg(test)]
 mod tests {

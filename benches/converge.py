@@ -1,0 +1,263 @@
+"""How long until it is good: pegasos beside scikit-learn's LinearSVC and SGDClassifier, one thread.
+
+    python benches/converge.py
+
+Prints CSV, a comment with the machine and the versions at its head. Times are of `fit` as a user
+calls it, validation included. A peer is given the least number of epochs that will do, found by trying
+1, 2, 3, 4, 6, 8, 11, ...; the search is not part of its time. "inf" stands where none did before one
+fit took longer than --cap and than twice our own; the row then shows the last one tried. What was
+found is timed anew, in turn, and ratios (theirs over ours) are taken turn by turn. A data set that is
+not at hand is reported as missing.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One thread for everyone, set before NumPy loads its libraries.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC
+
+import pegasos
+import problems
+from compare import processor, seconds
+from pegasos import PegasosClassifier
+from problems import Split
+
+BINARY = dict(news20=problems.news20_split, a9a=problems.a9a_split, words=problems.words_split,
+              table=problems.table_split)
+MULTICLASS = dict(letter=problems.letter_split, mnist=problems.mnist_split)
+
+GAP = 1e-3
+POINT = 1e-3  # 0.1 point of accuracy
+TOLERANCES = (0.3, 0.1, 0.03, 0.01, GAP)
+EXACT = 1e-4  # a relative gap after which no more epochs are tried
+FEW = 60  # epochs of ours, at most, without a certificate
+
+EPOCHS = partial(PegasosClassifier, tol=None)
+CERTIFIED = partial(PegasosClassifier, max_iter=100_000)
+REFERENCE = partial(PegasosClassifier, max_iter=3_000, tol=1e-6)
+SVC = partial(LinearSVC, loss="hinge", tol=1e-12)
+SGD = partial(SGDClassifier, loss="hinge", tol=None)
+CRAMMER_SINGER = dict(multi_class="crammer_singer")
+
+# Of each measure, the best peer's time over ours on each problem.
+RATIOS: dict[str, list[float]] = defaultdict(list)
+
+
+class Trial(NamedTuple):
+    """One fit, and what it gave."""
+
+    solver: str
+    setting: str
+    make: Callable[[], Any]
+    seconds: float
+    objective: float
+    bound: float
+    accuracy: float
+
+    def gap(self, bound: float) -> float:
+        return (self.objective - bound) / self.objective
+
+
+def attempt(base: partial, data: Split, alpha: float, **setting: Any) -> Trial:
+    X, y, X_test, y_test = data
+    strength = dict(C=1 / (alpha * len(y))) if base.func is LinearSVC else dict(alpha=alpha)
+    make = partial(base, fit_intercept=False, random_state=0, **strength, **setting)
+    model = make()
+    took = seconds(model, X, y)
+    return Trial(
+        base.func.__name__,
+        " ".join(f"{name}={value}" for name, value in setting.items()),
+        make,
+        took,
+        objective(model.coef_, X, y, alpha),
+        getattr(model, "dual_objective_", np.nan),
+        model.score(X_test, y_test),
+    )
+
+
+def objective(coef: np.ndarray, X: Any, y: np.ndarray, alpha: float) -> float:
+    """alpha/2 ||W||^2 and the mean hinge loss (Crammer and Singer's, of classes 0, 1, ...), in f64."""
+    coef = coef.astype(np.float64)
+    scores = X @ coef.T
+    if len(coef) == 1:
+        margin = scores[:, 0] * np.where(y == y.max(), 1.0, -1.0)
+    else:
+        rows = np.arange(len(y))
+        own = scores[rows, y]
+        scores[rows, y] = -np.inf
+        margin = own - scores.max(axis=1)
+    return float(alpha / 2 * np.sum(coef * coef) + np.maximum(0.0, 1.0 - margin).mean())
+
+
+def climb(
+    base: partial, data: Split, alpha: float, bound: float, cap: float, **setting: Any
+) -> list[Trial]:
+    """Fits of 1, 2, 3, 4, 6, 8, 11, 15, ... epochs: until one is exact, is what the one before was, or
+    takes longer than cap."""
+    trials = [attempt(base, data, alpha, max_iter=1, **setting)]
+    k, before = 2, np.inf
+    while trials[-1].gap(bound) > EXACT and before != trials[-1].objective:
+        if trials[-1].seconds > cap or (base is EPOCHS and k > FEW):
+            break
+        before = trials[-1].objective
+        trials.append(attempt(base, data, alpha, max_iter=k, **setting))
+        k = max(k + 1, round(1.4 * k))
+    return trials
+
+
+def pick(trials: Sequence[Trial], good: Callable[[Trial], bool]) -> Trial:
+    """The first that is good; if none is, the last, in infinite time."""
+    return next((trial for trial in trials if good(trial)), trials[-1]._replace(seconds=np.inf))
+
+
+def in_turn(trials: Sequence[Trial], data: Split, turns: int, budget: float) -> np.ndarray:
+    """Seconds of the fits, a row a turn; the last turn is the one that goes beyond the budget."""
+    X, y = data[:2]
+    start, times = time.perf_counter(), []
+    while len(times) < turns and (not times or time.perf_counter() - start < budget):
+        times.append([seconds(trial.make(), X, y) for trial in trials])
+    return np.array(times)
+
+
+def race(
+    measure: str,
+    problem: str,
+    alpha: float,
+    data: Split,
+    entrants: Sequence[Trial],
+    value: Callable[[Trial], float],
+    options: argparse.Namespace,
+) -> None:
+    """Times the entrants, ours the first of them."""
+    found = [i for i, trial in enumerate(entrants) if trial.seconds < np.inf]
+    timed = in_turn([entrants[i] for i in found], data, options.pairs, 10 * options.cap)
+    if len(timed) < options.pairs:
+        print(f"# slow: {len(timed)} of {options.pairs} turns in the next {len(entrants)} rows")
+    times = np.full((len(timed), len(entrants)), np.inf)
+    times[:, found] = timed
+    with np.errstate(invalid="ignore"):
+        ratios = np.median(times / times[:, :1], axis=0)
+    for trial, took, ratio in zip(entrants, np.median(times, axis=0), ratios, strict=True):
+        row(measure, problem, alpha, trial, took, value(trial), ratio)
+    RATIOS[measure].append(float(np.fmin.reduce(ratios[1:])))
+
+
+def binary(problem: str, data: Split, alpha: float, options: argparse.Namespace) -> None:
+    """Time to a small gap, and to nearly the best test accuracy of all solvers."""
+    reference = attempt(REFERENCE, data, alpha)
+    certified = attempt(CERTIFIED, data, alpha, tol=GAP)
+    ours = [
+        attempt(CERTIFIED, data, alpha, tol=tol, **order)
+        for order in ({}, dict(sampling="blocks"))
+        for tol in TOLERANCES
+        if order or tol != GAP
+    ]
+    ours.append(certified)
+    bound = float(np.nanmax([trial.bound for trial in (reference, *ours)]))
+    least = min(trial.gap(bound) for trial in (reference, *ours))
+    print(f"# {problem} {alpha:g}: no objective is below {bound:.8g}; we came within {least:.2g} of it")
+    cap = max(options.cap, 2 * certified.seconds)
+    for order in ({}, dict(sampling="blocks")):
+        ours += climb(EPOCHS, data, alpha, bound, cap, **order)
+    ours.sort(key=lambda trial: trial.seconds)
+    peers = [climb(base, data, alpha, bound, cap) for base in (SVC, SGD)]
+
+    entrants = [pick(trials, lambda t: t.gap(bound) <= GAP) for trials in ([certified], *peers)]
+    race("to a relative gap of 0.001", problem, alpha, data, entrants, lambda t: t.gap(bound), options)
+
+    tops = [max(trials, key=lambda t: t.accuracy) for trials in (ours, *peers)]
+    for top in tops:
+        row("best test accuracy", problem, alpha, top, top.seconds, top.accuracy, np.nan)
+    enough = max(top.accuracy for top in tops) - POINT
+    entrants = [pick(trials, lambda t: t.accuracy >= enough) for trials in (ours, *peers)]
+    race("to 0.1 point below the best test accuracy", problem, alpha, data, entrants,
+         lambda t: t.accuracy, options)
+
+
+def multiclass(problem: str, data: Split, alpha: float, options: argparse.Namespace) -> None:
+    """Crammer and Singer's machine: beside LinearSVC as loose as will do, and by its defaults."""
+    peers = [attempt(partial(LinearSVC, **CRAMMER_SINGER), data, alpha, tol=tol)
+             for tol in (1, 1e-1, 1e-2, 1e-4)]
+    ours = [attempt(partial(CERTIFIED, **CRAMMER_SINGER), data, alpha, tol=tol)
+            for tol in (1e-2, GAP)]
+    bound = float(np.nanmax([trial.bound for trial in ours]))
+    for trial in (*ours, *peers):
+        row("Crammer-Singer: relative gap", problem, alpha, trial, trial.seconds, trial.gap(bound),
+            np.nan)
+    for trial, gap, others in (ours[0], 1e-2, []), (ours[1], GAP, peers[-1:]):
+        reached = [pick(trials, lambda t: t.gap(bound) <= gap) for trials in ([trial], peers)]
+        race(f"Crammer-Singer: to a relative gap of {gap:g}", problem, alpha, data,
+             [*reached, *others], lambda t: t.accuracy, options)
+
+
+def row(
+    measure: str, problem: str, alpha: float, trial: Trial, took: float, value: float, ratio: float
+) -> None:
+    print(f"{measure},{problem},{alpha:g},{trial.solver},{trial.setting},{took:.5g},{value:.5g},"
+          f"{ratio:.4g}", flush=True)
+
+
+def head() -> None:
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
+    ).stdout.strip()
+    print(f"# {processor()}, {os.cpu_count()} cores, one thread used")
+    print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
+          f"numpy {np.__version__}, Python {platform.python_version()}")
+    print(f"# python benches/converge.py {' '.join(sys.argv[1:])}".rstrip())
+    print("measure,problem,alpha,solver,setting,seconds,value,ratio")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=5, help="timed turns per figure (5)")
+    parser.add_argument("--cap", type=float, default=20, help="seconds a peer's fit may take (20)")
+    parser.add_argument("--only", action="append", choices=[*BINARY, *MULTICLASS], metavar="PROBLEM",
+                        help=f"one of {', '.join([*BINARY, *MULTICLASS])}; may be repeated")
+    parser.add_argument("--alphas", type=float, nargs="+",
+                        help="(1e-4 1e-5 1e-6; of several classes 1e-4 1e-5)")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    head()
+    for measures, makers, alphas in (
+        (binary, BINARY, (1e-4, 1e-5, 1e-6)),
+        (multiclass, MULTICLASS, (1e-4, 1e-5)),
+    ):
+        for name, make in makers.items():
+            if options.only and name not in options.only:
+                continue
+            try:
+                data = make()
+            except FileNotFoundError as missing:
+                print(f"# missing: {missing}")
+                continue
+            for alpha in options.alphas or alphas:
+                measures(name, data, alpha, options)
+    for measure, ratios in RATIOS.items():
+        known = [ratio for ratio in ratios if not np.isnan(ratio)] or [np.nan]
+        print(f"# {measure}: best peer's time over ours at least {min(known):.4g}, "
+              f"median {np.median(known):.4g}; nobody got there in {np.isnan(ratios).sum()} of "
+              f"{len(ratios)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,411 @@
+//! Dual coordinate ascent: from where Pegasos is, or from nothing, to any certified gap.
+//!
+//! * Problem: the dual of `P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, x_i>; y_i)`, to maximise
+//!
+//!   ```text
+//!   D(a) = -1/n sum_i s_i loss*(-a_i) - lambda/2 ||w(a)||^2,   w(a) = 1/(lambda n) sum_i s_i a_i x_i.
+//!   ```
+//!
+//! * Step: visit example i, replace `a_i` by the maximiser of D in `a_i` alone
+//!   ([`Loss::ascend`] with `q = s_i ||x_i||^2/(lambda n)`), add the change's image to w. For the hinge
+//!   this is Hsieh et al. (2008), Algorithm 1; for Crammer and Singer's loss the exact solution for
+//!   all classes of the example at once.
+//! * The very same point: a trainer's [`Ledger`](crate::Ledger), times n/s, is such an `a`, and its w is `w(a)`
+//!   (Stratos' notes, equation 1). So this goes on where Pegasos stops, and D only ever rises.
+//! * Not visiting what is settled: an example whose `a_i` a visit leaves as it is sleeps through the
+//!   next pass, after k such visits through `2^k - 1` passes, [`SLEEP`] at most. An evaluation wakes
+//!   those that would move. No threshold to tune, and no w at which the gap is not looked at whole.
+//! * Certificate: for every a that is feasible `D(a) <= min P`, and `P - D` is the sum over the
+//!   examples of `s_i/n (loss + loss* + <a_i, scores>)`. What a pass sees of that sum, before each
+//!   step, tells when a real evaluation, which costs half an epoch, is worth its time.
+//! * Precision: w and a are f64 whatever the data, and no data are copied ([`Wide`]). P is evaluated
+//!   at the weights as they will be handed out, rounded to the data's scalar, D at a.
+//! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
+//!   every output but the first, 8 bytes a weight.
+//!
+//! # Which solver: the rule of `solver="auto"` in Python
+//!
+//! A step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as long as `lambda n` is
+//! below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too long.
+//! So: **one epoch of Pegasos if `lambda n > 1`, none otherwise; more of it while the gap, which falls
+//! as 1/t, will be at most `tol` within two further epochs; then dual ascent.** What the rule rests on,
+//! in seconds to a relative gap of 1e-3, f32, one thread: see `benches/converge.py` and its records.
+
+use crate::data::{Examples, Rows, Wide};
+use crate::error::Error;
+use crate::hypothesis::Hypothesis;
+use crate::ledger::Certificate;
+use crate::linear::Linear;
+use crate::loss::Loss;
+use crate::order::{Ahead, Sampling};
+use crate::scalar::Scalar;
+use crate::simd;
+use crate::trainer::{Report, Trainer, check_lambda};
+
+/// The binary logarithm of the longest sleep, in passes. On four problems at lambda = 1e-4 to 1e-6, 3
+/// took up to half as many visits again as 5, and 7 a tenth fewer.
+const SLEEP: u8 = 5;
+
+/// How much of the gap that a pass saw, before its steps, is left at its end, until an evaluation has
+/// told.
+const LEFT: f64 = 0.3;
+
+/// Maximises the dual of a linear problem, coordinate by coordinate.
+///
+/// ```
+/// use pegasos::{Binary, Dense, DualAscent, Examples, Hinge};
+///
+/// let x = [0.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0_f32];
+/// let data = Examples::new(Dense::new(&x, 4, 2)?, &[1, 0, 1, 0], None)?;
+/// let loss = Binary { loss: Hinge, positive: 1 };
+///
+/// let mut dual = DualAscent::new(loss, 1e-3, data.len(), 2, 0.0)?;
+/// let certificate = dual.solve(&data, 1e-6, 1000, 0)?;
+/// assert!(certificate.relative_gap() <= 1e-6);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DualAscent<L> {
+    loss: L,
+    lambda: f64,
+    /// `w(a)`, once all rows are in it.
+    w: Linear<f64>,
+    /// `a`, examples x outputs, in the domain of the conjugate.
+    dual: Vec<f64>,
+    /// `s_i ||x_i||^2/(lambda n)`, NaN until first needed.
+    q: Vec<f64>,
+    /// How many visits in a row left an example's `a` as it was.
+    idle: Vec<u8>,
+    /// Rows whose share of w is in it.
+    imaged: usize,
+    passes: u64,
+    /// Visits since the last [`epoch_is_over`](DualAscent::epoch_is_over).
+    visits: usize,
+    /// The gap that the last pass saw, n times.
+    seen: f64,
+    /// The last gap evaluated over the one seen before.
+    left: f64,
+}
+
+impl<L: Loss> DualAscent<L> {
+    /// Starts from a = 0, w = 0. `constant` is the value of the constant feature whose weight is the
+    /// intercept, 0 for none. Costs O(n_examples + n_features) for every output.
+    pub fn new(
+        loss: L,
+        lambda: f64,
+        n_examples: usize,
+        n_features: usize,
+        constant: f64,
+    ) -> Result<Self, Error> {
+        check_lambda(lambda, false)?;
+        let outputs = loss.zeros().as_ref().len();
+        Ok(DualAscent {
+            w: Linear::new(outputs, n_features, constant)?,
+            dual: vec![0.0; n_examples * outputs],
+            q: vec![f64::NAN; n_examples],
+            idle: vec![0; n_examples],
+            imaged: n_examples,
+            passes: 0,
+            visits: 0,
+            seen: f64::INFINITY,
+            left: LEFT,
+            loss,
+            lambda,
+        })
+    }
+
+    /// Starts from where a trainer is: from the dual point of its ledger, made feasible where it is
+    /// not quite, or from a = 0 if it keeps none.
+    pub fn take_over<S: Scalar, X: Rows<Scalar = S>, F>(
+        trainer: &Trainer<Linear<S>, L, F>,
+        data: &Examples<'_, X>,
+    ) -> Result<Self, Error>
+    where
+        L: Clone,
+        F: crate::feasible::Feasible<Linear<S>>,
+    {
+        let n = data.len();
+        let linear = trainer.hypothesis();
+        let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
+        let constant = linear.state().constant;
+        let mut dual = DualAscent::new(loss, lambda, n, linear.n_features(), constant)?;
+        let Some((ledger, factor)) = trainer.dual_point(n) else {
+            return Ok(dual);
+        };
+        let outputs = dual.w.outputs();
+        for (i, a) in dual.dual.chunks_mut(outputs).enumerate() {
+            let weight = data.weight(i);
+            if weight > 0.0 {
+                ledger.dual(i, factor / weight, a);
+                dual.loss.make_feasible(a, data.label(i));
+            }
+        }
+        dual.imaged = 0;
+        Ok(dual)
+    }
+
+    /// Adds the image of the next so many rows to w, after [`take_over`](DualAscent::take_over); says
+    /// whether all are in. [`run`](DualAscent::run) does what is left.
+    pub fn image<X: Rows>(&mut self, data: &Examples<'_, X>, rows: usize) -> Result<bool, Error> {
+        self.check(data)?;
+        let outputs = self.w.outputs();
+        let end = self.imaged + rows.min(data.len() - self.imaged);
+        let mut coef = vec![0.0; outputs];
+        let mut order = Ahead::new(self.imaged..end);
+        while let Some(i) = order.next(data, |_| ())? {
+            let c = data.weight(i) / (self.lambda * data.len() as f64);
+            let dual = &self.dual[i * outputs..(i + 1) * outputs];
+            if dual.iter().any(|&a| a != 0.0) {
+                coef.iter_mut().zip(dual).for_each(|(coef, a)| *coef = a * c);
+                self.w.add(Wide(data.rows().row(i)), &coef);
+            }
+        }
+        self.imaged = end;
+        Ok(end == data.len())
+    }
+
+    /// The order of the next pass: the rows that are due.
+    pub fn pass(
+        &mut self,
+        sampling: Sampling,
+        seed: u64,
+    ) -> Result<impl Iterator<Item = usize> + Send + use<L>, Error> {
+        let pass = self.passes;
+        self.passes += 1;
+        self.seen = 0.0;
+        let due: Vec<u32> = (0..self.idle.len())
+            .filter(|&i| {
+                let mask = (1 << self.idle[i].min(SLEEP)) - 1;
+                // So that not all of those that fell asleep together wake together.
+                let phase = (i as u32).wrapping_mul(0x9E37_79B9) >> 16;
+                (pass as u32).wrapping_add(phase) & mask == 0
+            })
+            .map(|i| i as u32)
+            .collect();
+        let order = sampling.epoch(due.len(), seed, pass)?;
+        Ok(order.map(move |k| due[k] as usize))
+    }
+
+    /// Visits the examples in the given order. On an error (as in [`Trainer::run`]) it stops before
+    /// the visit concerned.
+    pub fn run<X: Rows>(
+        &mut self,
+        data: &Examples<'_, X>,
+        order: impl IntoIterator<Item = usize>,
+    ) -> Result<Report, Error> {
+        self.image(data, usize::MAX)?;
+        let outputs = self.w.outputs();
+        let c = 1.0 / (self.lambda * data.len() as f64);
+        let constant2 = self.w.state().constant.powi(2);
+        let mut report = Report::default();
+        let mut order = Ahead::new(order.into_iter());
+        let mut scores = self.loss.zeros();
+        let mut coef = self.loss.zeros();
+        let (scores, coef) = (scores.as_mut(), coef.as_mut());
+        while let Some(i) = order.next(data, |i| {
+            simd::prefetch(&self.dual, i * outputs);
+            simd::prefetch(&self.q, i);
+        })? {
+            let row = Wide(data.rows().row(i));
+            let (y, weight) = (data.label(i), data.weight(i));
+            self.w.score(row, scores);
+            let q = &mut self.q[i];
+            if q.is_nan() {
+                *q = weight * c * (crate::data::Row::norm2(row) + constant2);
+            }
+            if !scores.iter().all(|s| s.is_finite()) || !q.is_finite() {
+                return Err(data.diagnose(i));
+            }
+            let dual = &mut self.dual[i * outputs..(i + 1) * outputs];
+            let value = self.loss.value_and_coef(scores, y, coef);
+            let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
+            self.seen += weight * (value + self.loss.conjugate(dual, y) + cross);
+            report.examples += 1;
+            report.loss += weight * value;
+            coef.copy_from_slice(dual);
+            if weight > 0.0 {
+                self.loss.ascend(scores, y, *q, dual);
+            }
+            let mut moved = false;
+            for (coef, a) in coef.iter_mut().zip(&*dual) {
+                *coef = (a - *coef) * weight * c;
+                moved |= *coef != 0.0;
+            }
+            if moved {
+                self.idle[i] = 0;
+                report.updates += 1;
+                self.w.add(row, coef);
+            } else {
+                self.idle[i] = (self.idle[i] + 1).min(SLEEP);
+            }
+        }
+        self.visits += report.examples as usize;
+        Ok(report)
+    }
+
+    /// To be asked after each pass: whether as many visits were made as there are examples, or the
+    /// relative gap may have come down to `tol`, so that it is time for an evaluation.
+    /// O(examples + features).
+    pub fn epoch_is_over<X: Rows>(&mut self, data: &Examples<'_, X>, tol: f64) -> bool {
+        let over = self.visits >= data.len() || self.may_be_solved(data, tol);
+        if over {
+            self.visits = 0;
+        }
+        over
+    }
+
+    /// Whether the last pass suggests that the relative gap is at most `tol`. O(examples + features).
+    pub fn may_be_solved<X: Rows>(&self, data: &Examples<'_, X>, tol: f64) -> bool {
+        self.estimate(data) * self.left <= tol
+    }
+
+    /// The relative gap that the last pass has seen, each example just before its step.
+    fn estimate<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+        let seen = (self.seen / data.len() as f64).max(0.0);
+        seen / (self.dual_value(data) + seen).max(f64::MIN_POSITIVE)
+    }
+
+    /// The mean loss, estimated from the last pass: exact but for what moved meanwhile. O(examples +
+    /// features).
+    pub fn mean_loss<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+        let gap = self.seen / data.len() as f64;
+        self.dual_value(data) + gap - self.lambda / 2.0 * self.w.norm2_afresh()
+    }
+
+    /// `D(a)`. O(examples + features).
+    pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+        let duals = self.dual.chunks(self.w.outputs()).enumerate();
+        let conjugate = |(i, a)| data.weight(i) * self.loss.conjugate(a, data.label(i));
+        let sum: f64 = duals.map(conjugate).sum();
+        -sum / data.len() as f64 - self.lambda / 2.0 * self.w.norm2_afresh()
+    }
+
+    /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many
+    /// visits as there are examples.
+    pub fn solve<X: Rows>(
+        &mut self,
+        data: &Examples<'_, X>,
+        tol: f64,
+        max_epochs: usize,
+        seed: u64,
+    ) -> Result<Certificate, Error> {
+        for _ in 0..max_epochs {
+            loop {
+                let order = self.pass(Sampling::Shuffle, seed)?;
+                self.run(data, order)?;
+                if self.epoch_is_over(data, tol) {
+                    break;
+                }
+            }
+            if self.may_be_solved(data, tol) {
+                let certificate = self.certificate(data)?;
+                if certificate.relative_gap() <= tol {
+                    return Ok(certificate);
+                }
+            }
+        }
+        self.certificate(data)
+    }
+
+    /// The objective at the [`result`](DualAscent::result), and D. One pass over the data in storage
+    /// order, O(nnz).
+    pub fn certificate<X: Rows>(&mut self, data: &Examples<'_, X>) -> Result<Certificate, Error> {
+        self.image(data, usize::MAX)?;
+        let mut evaluation = self.evaluation::<X::Scalar>();
+        evaluation.add(self, data, 0..data.len())?;
+        evaluation.finish(self, data)
+    }
+
+    /// [`certificate`](DualAscent::certificate) by instalments, at the weights rounded to S.
+    pub fn evaluation<S: Scalar>(&self) -> DualEvaluation {
+        let w = self.w.convert::<S>().convert();
+        DualEvaluation { w, loss: 0.0, awake: Vec::new() }
+    }
+
+    /// w, in the scalar of the data.
+    pub fn result<S: Scalar>(&self) -> Linear<S> {
+        self.w.convert()
+    }
+
+    /// `a`, examples x outputs: multiplied by weights, what a [`Ledger`](crate::Ledger) times n/s is.
+    pub fn dual(&self) -> &[f64] {
+        &self.dual
+    }
+
+    fn check<X: Rows>(&self, data: &Examples<'_, X>) -> Result<(), Error> {
+        self.w.check_features(data.rows().n_features())?;
+        if data.len() != self.idle.len() {
+            return Err(Error::shape(
+                "X",
+                format_args!("{} rows, as there are dual variables", self.idle.len()),
+                format_args!("{}", data.len()),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A [`Certificate`] in the making; see [`DualAscent::evaluation`].
+#[derive(Clone, Debug)]
+pub struct DualEvaluation {
+    /// The weights as they will be handed out.
+    w: Linear<f64>,
+    loss: f64,
+    /// Rows that a step would move.
+    awake: Vec<u32>,
+}
+
+impl DualEvaluation {
+    /// Takes in these rows. Every row must be taken in once, while the ascent makes no step.
+    pub fn add<L: Loss, X: Rows>(
+        &mut self,
+        ascent: &DualAscent<L>,
+        data: &Examples<'_, X>,
+        rows: std::ops::Range<usize>,
+    ) -> Result<(), Error> {
+        ascent.check(data)?;
+        let outputs = ascent.w.outputs();
+        let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
+        let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
+        let mut order = Ahead::new(rows);
+        while let Some(i) = order.next(data, |_| ())? {
+            let (y, weight) = (data.label(i), data.weight(i));
+            self.w.score(Wide(data.rows().row(i)), scores);
+            if !scores.iter().all(|s| s.is_finite()) {
+                return Err(data.diagnose(i));
+            }
+            self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
+            if weight > 0.0 && ascent.idle[i] > 0 {
+                let dual = &ascent.dual[i * outputs..(i + 1) * outputs];
+                scratch.copy_from_slice(dual);
+                ascent.loss.ascend(scores, y, ascent.q[i], scratch);
+                if scratch != dual {
+                    self.awake.push(i as u32);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The certificate, once every row was taken in. Wakes the rows that a step would move.
+    pub fn finish<L: Loss, X: Rows>(
+        self,
+        ascent: &mut DualAscent<L>,
+        data: &Examples<'_, X>,
+    ) -> Result<Certificate, Error> {
+        let half_lambda = ascent.lambda / 2.0;
+        let primal = half_lambda * self.w.norm2_afresh() + self.loss / data.len() as f64;
+        if !primal.is_finite() {
+            return Err(Error::non_finite("X", format_args!("the objective overflows")));
+        }
+        let certificate = Certificate { primal, dual: ascent.dual_value(data) };
+        for i in self.awake {
+            ascent.idle[i as usize] = 0;
+        }
+        let seen = ascent.estimate(data);
+        if seen > 0.0 && seen.is_finite() {
+            ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
+        }
+        Ok(certificate)
+    }
+}

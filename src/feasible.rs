@@ -1,0 +1,86 @@
+//! Feasible sets: where w must stay.
+
+use crate::error::Error;
+use crate::hypothesis::Hypothesis;
+use crate::linear::Linear;
+use crate::scalar::Scalar;
+use crate::simplex;
+
+/// A closed convex set of hypotheses, given by the projection onto it; see
+/// [`Params::set`](crate::Params::set).
+pub trait Feasible<H>: Copy + Sync {
+    /// Refuses a set that is none.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Whether every w lies in it, so that nothing is ever projected.
+    fn is_everything(&self) -> bool {
+        false
+    }
+    /// Replaces w by the nearest point of the set.
+    fn project(&self, w: &mut H);
+    /// The largest distance between two points of the set; infinite if there is none.
+    fn diameter(&self) -> f64;
+}
+
+/// `||w|| <= radius`, over all outputs together. Projection costs O(1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ball {
+    /// The radius, > 0.
+    pub radius: f64,
+}
+
+impl<H: Hypothesis> Feasible<H> for Ball {
+    fn check(&self) -> Result<(), Error> {
+        let Ball { radius } = *self;
+        if radius > 0.0 && radius.is_finite() {
+            return Ok(());
+        }
+        Err(Error::parameter("radius", radius, "> 0 and finite"))
+    }
+    #[inline(always)]
+    fn project(&self, w: &mut H) {
+        let norm2 = w.norm2();
+        if norm2 > self.radius * self.radius {
+            w.scale(self.radius / norm2.sqrt());
+        }
+    }
+    fn diameter(&self) -> f64 {
+        2.0 * self.radius
+    }
+}
+
+/// A set, or for `None` the whole space.
+impl<H, F: Feasible<H>> Feasible<H> for Option<F> {
+    fn check(&self) -> Result<(), Error> {
+        self.as_ref().map_or(Ok(()), F::check)
+    }
+    fn is_everything(&self) -> bool {
+        self.as_ref().is_none_or(F::is_everything)
+    }
+    #[inline(always)]
+    fn project(&self, w: &mut H) {
+        if let Some(set) = self {
+            set.project(w);
+        }
+    }
+    fn diameter(&self) -> f64 {
+        self.as_ref().map_or(f64::INFINITY, F::diameter)
+    }
+}
+
+/// Weights that are probabilities: `w >= 0`, their sum 1. The set of mixtures of experts.
+///
+/// Projection costs time in proportion to the number of weights, at every step. A trainer that
+/// starts from w = 0 starts from the nearest point, equal weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Simplex;
+
+impl<S: Scalar> Feasible<Linear<S>> for Simplex {
+    fn project(&self, w: &mut Linear<S>) {
+        w.replace(|weights| simplex::project(weights, 1.0));
+    }
+    fn diameter(&self) -> f64 {
+        2.0_f64.sqrt()
+    }
+}

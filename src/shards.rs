@@ -1,0 +1,161 @@
+//! Trainers side by side: one against the rest for every class, and copies of one trainer on shards of
+//! the data.
+//!
+//! * Shards: each copy learns from its part of an epoch's order, then the copies are averaged, each
+//!   weighted by its steps (Zinkevich, Weimer, Smola and Li 2010, Algorithm 3; once an epoch instead of
+//!   once at the end). The number of shards is a parameter of the result, the number of threads is
+//!   not.
+//! * Carried: a copy counts its own steps, so the k-th of K begins an epoch at step `t/K` and steps K
+//!   times as far as one trainer would. With plain Pegasos `w_k = v_k/(lambda t_k)`, so the weighted
+//!   average is `1/(lambda t)` times the sum over all of the `v_k`: the closed form again, and with it
+//!   the ledger's certificate.
+//! * Cost: an epoch's time over the number of threads, and per epoch and shard O(size of w + examples)
+//!   for copying and averaging. Memory: a copy of w, its average and its ledger for every shard.
+
+use crate::data::{Examples, Rows};
+use crate::error::Error;
+use crate::feasible::Feasible;
+use crate::hypothesis::Hypothesis;
+use crate::linear::Linear;
+use crate::loss::Loss;
+use crate::scalar::Scalar;
+use crate::trainer::{Block, Report, Trainer};
+
+/// Calls `f` on every item, on the threads of the current rayon pool (one after the other without the
+/// feature `rayon`). Results come in the order of the items.
+pub(crate) fn side_by_side<T: Send, R: Send>(
+    items: &mut [T],
+    f: impl Fn(usize, &mut T) -> R + Sync,
+) -> Vec<R> {
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        items.par_iter_mut().enumerate().map(|(k, item)| f(k, item)).collect()
+    }
+    #[cfg(not(feature = "rayon"))]
+    items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect()
+}
+
+/// Adds up reports; the first error, if there is one.
+pub(crate) fn total(reports: Vec<Result<Report, Error>>) -> Result<Report, Error> {
+    let mut total = Report::default();
+    for report in reports {
+        total += report?;
+    }
+    Ok(total)
+}
+
+/// Runs every trainer over the same order of the same examples, side by side on the threads of the
+/// current rayon pool (one after the other without the feature `rayon`). The number of threads
+/// changes no bit of the result. Reports are summed.
+///
+/// On an error the trainers may have stopped at different steps; the first trainer's error is
+/// returned.
+///
+/// ```
+/// use pegasos::{Binary, Dense, Examples, Hinge, Linear, Params, Sampling, Trainer};
+///
+/// let x = [0.0, 0.0, 5.0, 0.0, 0.0, 5.0_f64];
+/// let data = Examples::new(Dense::new(&x, 3, 2)?, &[0, 1, 2], None)?;
+/// let mut trainers = (0..3)
+///     .map(|positive| {
+///         let loss = Binary { loss: Hinge, positive };
+///         Trainer::new(Linear::new(1, 2, 1.0)?, loss, Params::default())
+///     })
+///     .collect::<Result<Vec<_>, _>>()?;
+/// let order: Vec<usize> = Sampling::Shuffle.epoch(3, 0, 0)?.collect();
+/// let report = pegasos::run_all(&mut trainers, &data, &order)?;
+/// assert_eq!(report.examples, 9);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+pub fn run_all<H, L, F, X>(
+    trainers: &mut [Trainer<H, L, F>],
+    data: &Examples<'_, X>,
+    order: &[usize],
+) -> Result<Report, Error>
+where
+    H: Hypothesis + Send,
+    L: Loss + Send,
+    F: Feasible<H> + Send,
+    X: Rows<Scalar = H::Scalar>,
+{
+    total(side_by_side(trainers, |_, trainer| trainer.run(data, order.iter().copied())))
+}
+
+/// Copies of a trainer, for an epoch on shards of the data.
+///
+/// ```
+/// use pegasos::{Binary, Dense, Examples, Hinge, Linear, Params, Sampling, Shards, Trainer};
+///
+/// let x = [0.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0_f64];
+/// let data = Examples::new(Dense::new(&x, 4, 2)?, &[1, 0, 1, 0], None)?;
+/// let loss = Binary { loss: Hinge, positive: 1 };
+/// let params = Params { lambda: 0.1, ..Params::default() };
+/// let mut trainer = Trainer::new(Linear::new(1, 2, 0.0)?, loss, params)?;
+/// trainer.keep_ledger(data.len());
+/// for epoch in 0..1000 {
+///     let order: Vec<usize> = Sampling::Shuffle.epoch(data.len(), 0, epoch)?.collect();
+///     let parts: Vec<&[usize]> = order.chunks(2).collect();
+///     let mut shards = Shards::split(&trainer, &[2, 2])?;
+///     shards.run(&data, &parts)?;
+///     shards.merge_into(&mut trainer)?;
+/// }
+/// assert_eq!(trainer.t(), 4000);
+/// assert!(trainer.certificate(&data)?.relative_gap() < 0.01);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shards<S: Scalar, L: Loss, F> {
+    trainers: Vec<Trainer<Linear<S>, L, F>>,
+    /// The share of each in the steps of the epoch.
+    shares: Vec<f64>,
+}
+
+impl<S, L, F> Shards<S, L, F>
+where
+    S: Scalar,
+    L: Loss + Clone + Send,
+    F: Feasible<Linear<S>> + Send,
+{
+    /// Copies `trainer` once for each shard; `rows` says how many rows each will visit.
+    pub fn split(trainer: &Trainer<Linear<S>, L, F>, rows: &[usize]) -> Result<Self, Error> {
+        let batch = match trainer.params().block {
+            Block::Mean(batch) => batch,
+            Block::Delayed(delay) => {
+                return Err(Error::parameter("delay", delay, "absent where there are shards"));
+            }
+        };
+        if rows.is_empty() || rows.contains(&0) {
+            return Err(Error::parameter("shards", rows.len(), "such that each has a row"));
+        }
+        let steps: Vec<f64> = rows.iter().map(|rows| rows.div_ceil(batch) as f64).collect();
+        let all: f64 = steps.iter().sum();
+        let shares: Vec<f64> = steps.iter().map(|steps| steps / all).collect();
+        let copies = shares.iter().map(|&share| trainer.shard(share));
+        Ok(Shards { trainers: copies.collect::<Result<_, _>>()?, shares })
+    }
+
+    /// Runs each shard on its own part of an order, side by side. May be called again and again: a
+    /// part need not come in one piece.
+    pub fn run<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        parts: &[&[usize]],
+    ) -> Result<Report, Error> {
+        if parts.len() != self.trainers.len() {
+            return Err(Error::shape(
+                "parts",
+                format_args!("one for each of {} shards", self.trainers.len()),
+                format_args!("{}", parts.len()),
+            ));
+        }
+        total(side_by_side(&mut self.trainers, |k, trainer| {
+            trainer.run(data, parts[k].iter().copied())
+        }))
+    }
+
+    /// Gives `trainer`, which was split, what its copies have learned.
+    pub fn merge_into(self, trainer: &mut Trainer<Linear<S>, L, F>) -> Result<(), Error> {
+        trainer.merge(&self.trainers, &self.shares)
+    }
+}

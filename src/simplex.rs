@@ -1,0 +1,78 @@
+//! The simplex `{p : p >= 0, sum p = size}`: probabilities, where the size is 1.
+
+/// Replaces `p` by the nearest point of the simplex, in the Euclidean norm; `size >= 0`.
+///
+/// The nearest point is `max(p - tau, 0)` for the one tau that makes the sum right. Entries that
+/// cannot be positive are put aside, and tau computed from the others, until nothing changes
+/// (Michelot 1986). Every pass but the last puts an entry aside, so there are at most `p.len()` of
+/// them; in practice a few.
+pub(crate) fn project(p: &mut [f64], size: f64) {
+    let mut tau = f64::NEG_INFINITY;
+    let mut left = usize::MAX;
+    loop {
+        let (mut sum, mut count) = (-size, 0);
+        for &p in p.iter().filter(|&&p| p > tau) {
+            sum += p;
+            count += 1;
+        }
+        // Not `==`: where entries lie a rounding from tau they may leave and come back for ever.
+        if count >= left || count == 0 {
+            break;
+        }
+        tau = sum / count as f64;
+        left = count;
+    }
+    for p in p {
+        *p = (*p - tau).max(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By sorting, as in Duchi et al. (2008), figure 1.
+    fn by_sorting(p: &[f64], size: f64) -> Vec<f64> {
+        let mut sorted = p.to_vec();
+        sorted.sort_by(|a, b| b.total_cmp(a));
+        let (mut sum, mut tau) = (-size, 0.0);
+        for (k, &x) in sorted.iter().enumerate() {
+            sum += x;
+            if x > sum / (k + 1) as f64 {
+                tau = sum / (k + 1) as f64;
+            }
+        }
+        p.iter().map(|&x| (x - tau).max(0.0)).collect()
+    }
+
+    #[test]
+    fn agrees_with_sorting() {
+        let mut state = 1u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for round in 0..2000 {
+            let spread = [0.0, 0.1, 1.0, 100.0, 1e8][round % 5];
+            let size = [1.0, 0.3, 7.0][round % 3];
+            let p: Vec<f64> = (0..=round % 13)
+                .map(|_| (spread * (uniform() - 0.5) * 8.0).round() / 8.0)
+                .collect();
+            let mut got = p.clone();
+            project(&mut got, size);
+            let want = by_sorting(&p, size);
+            for (got, want) in got.iter().zip(&want) {
+                assert!((got - want).abs() < 1e-12 * (1.0 + spread), "{p:?}: {got}, not {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn points_of_the_simplex_stay() {
+        for p in [vec![1.0], vec![0.25, 0.75, 0.0], vec![0.0, 1.0]] {
+            let mut q = p.clone();
+            project(&mut q, 1.0);
+            assert_eq!(p, q);
+        }
+    }
+}
