@@ -4,10 +4,10 @@
 
 Prints CSV, a comment with the machine and the versions at its head. Times are of `fit` as a user
 calls it, validation included. A peer is given the least number of epochs that will do, found by trying
-1, 2, 3, 4, 6, 8, 11, ...; the search is not part of its time. "inf" stands where none did before one
-fit took longer than --cap and than twice our own; the row then shows the last one tried. What was
-found is timed anew, in turn, and ratios (theirs over ours) are taken turn by turn. A data set that is
-not at hand is reported as missing.
+1, 2, 3, 4, 6, 8, 11, ... until a fit is exact to 1e-4 or takes longer than --cap and than twice our
+own; the search is not part of its time. Where none will do, the time is "inf" and the row shows the
+last one tried. What was found is timed anew, in turn, and ratios (theirs over ours) are taken turn by
+turn. A data set that is not at hand is reported as missing.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def pick(trials: Sequence[Trial], good: Callable[[Trial], bool]) -> Trial:
 def in_turn(trials: Sequence[Trial], data: Split, turns: int, budget: float) -> np.ndarray:
     """Seconds of the fits, a row a turn; the last turn is the one that goes beyond the budget."""
     X, y = data[:2]
-    start, times = time.perf_counter(), []
+    start = time.perf_counter()
+    times: list[list[float]] = []
     while len(times) < turns and (not times or time.perf_counter() - start < budget):
         times.append([seconds(trial.make(), X, y) for trial in trials])
     return np.array(times)

@@ -19,7 +19,9 @@
 //!   examples of `s_i/n (loss + loss* + <a_i, scores>)`. What a pass sees of that sum, before each
 //!   step, tells when a real evaluation, which costs half an epoch, is worth its time.
 //! * Precision: w and a are f64 whatever the data, and no data are copied ([`Wide`]). P is evaluated
-//!   at the weights as they will be handed out, rounded to the data's scalar, D at a.
+//!   at the weights as they will be handed out, rounded to the data's scalar, D at a. What Pegasos in
+//!   f32 has rounded away of w stays lost, and that is harmless: where no step would move anything the
+//!   gap is `lambda/2 ||w - w(a)||^2`, the square of a rounding.
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
 //!   every output but the first, 8 bytes a weight.
 //!
@@ -33,6 +35,7 @@
 
 use crate::data::{Examples, Rows, Wide};
 use crate::error::Error;
+use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::linear::Linear;
@@ -68,7 +71,7 @@ const LEFT: f64 = 0.3;
 pub struct DualAscent<L> {
     loss: L,
     lambda: f64,
-    /// `w(a)`, once all rows are in it.
+    /// `w(a)`, but for the rounding of a trainer's f32 where it was taken over from one.
     w: Linear<f64>,
     /// `a`, examples x outputs, in the domain of the conjugate.
     dual: Vec<f64>,
@@ -76,8 +79,6 @@ pub struct DualAscent<L> {
     q: Vec<f64>,
     /// How many visits in a row left an example's `a` as it was.
     idle: Vec<u8>,
-    /// Rows whose share of w is in it.
-    imaged: usize,
     passes: u64,
     /// Visits since the last [`epoch_is_over`](DualAscent::epoch_is_over).
     visits: usize,
@@ -104,7 +105,6 @@ impl<L: Loss> DualAscent<L> {
             dual: vec![0.0; n_examples * outputs],
             q: vec![f64::NAN; n_examples],
             idle: vec![0; n_examples],
-            imaged: n_examples,
             passes: 0,
             visits: 0,
             seen: f64::INFINITY,
@@ -114,15 +114,14 @@ impl<L: Loss> DualAscent<L> {
         })
     }
 
-    /// Starts from where a trainer is: from the dual point of its ledger, made feasible where it is
-    /// not quite, or from a = 0 if it keeps none.
-    pub fn take_over<S: Scalar, X: Rows<Scalar = S>, F>(
+    /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
+    /// where that is not feasible. From a = 0 if it keeps no ledger.
+    pub fn take_over<S: Scalar, X: Rows<Scalar = S>, F: Feasible<Linear<S>>>(
         trainer: &Trainer<Linear<S>, L, F>,
         data: &Examples<'_, X>,
     ) -> Result<Self, Error>
     where
         L: Clone,
-        F: crate::feasible::Feasible<Linear<S>>,
     {
         let n = data.len();
         let linear = trainer.hypothesis();
@@ -132,36 +131,21 @@ impl<L: Loss> DualAscent<L> {
         let Some((ledger, factor)) = trainer.dual_point(n) else {
             return Ok(dual);
         };
+        let (label, weight) = (|i| data.label(i), |i| data.weight(i));
+        let excess = ledger.excess(&dual.loss, factor, label, weight);
         let outputs = dual.w.outputs();
         for (i, a) in dual.dual.chunks_mut(outputs).enumerate() {
             let weight = data.weight(i);
             if weight > 0.0 {
-                ledger.dual(i, factor / weight, a);
+                ledger.dual(i, factor / (excess * weight), a);
+                // Sums in f32 are feasible up to rounding.
                 dual.loss.make_feasible(a, data.label(i));
             }
         }
-        dual.imaged = 0;
+        dual.w = linear.convert();
+        dual.w.scale(1.0 / excess);
+        dual.w.rebase(1.0);
         Ok(dual)
-    }
-
-    /// Adds the image of the next so many rows to w, after [`take_over`](DualAscent::take_over); says
-    /// whether all are in. [`run`](DualAscent::run) does what is left.
-    pub fn image<X: Rows>(&mut self, data: &Examples<'_, X>, rows: usize) -> Result<bool, Error> {
-        self.check(data)?;
-        let outputs = self.w.outputs();
-        let end = self.imaged + rows.min(data.len() - self.imaged);
-        let mut coef = vec![0.0; outputs];
-        let mut order = Ahead::new(self.imaged..end);
-        while let Some(i) = order.next(data, |_| ())? {
-            let c = data.weight(i) / (self.lambda * data.len() as f64);
-            let dual = &self.dual[i * outputs..(i + 1) * outputs];
-            if dual.iter().any(|&a| a != 0.0) {
-                coef.iter_mut().zip(dual).for_each(|(coef, a)| *coef = a * c);
-                self.w.add(Wide(data.rows().row(i)), &coef);
-            }
-        }
-        self.imaged = end;
-        Ok(end == data.len())
     }
 
     /// The order of the next pass: the rows that are due.
@@ -193,7 +177,7 @@ impl<L: Loss> DualAscent<L> {
         data: &Examples<'_, X>,
         order: impl IntoIterator<Item = usize>,
     ) -> Result<Report, Error> {
-        self.image(data, usize::MAX)?;
+        self.check(data)?;
         let outputs = self.w.outputs();
         let c = 1.0 / (self.lambda * data.len() as f64);
         let constant2 = self.w.state().constant.powi(2);
@@ -272,12 +256,15 @@ impl<L: Loss> DualAscent<L> {
         self.dual_value(data) + gap - self.lambda / 2.0 * self.w.norm2_afresh()
     }
 
-    /// `D(a)`. O(examples + features).
+    /// `D(a)`, up to rounding. O(examples + features).
     pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+        -self.mean_conjugate(data) - self.lambda / 2.0 * self.w.norm2_afresh()
+    }
+
+    fn mean_conjugate<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
         let duals = self.dual.chunks(self.w.outputs()).enumerate();
         let conjugate = |(i, a)| data.weight(i) * self.loss.conjugate(a, data.label(i));
-        let sum: f64 = duals.map(conjugate).sum();
-        -sum / data.len() as f64 - self.lambda / 2.0 * self.w.norm2_afresh()
+        duals.map(conjugate).sum::<f64>() / data.len() as f64
     }
 
     /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many
@@ -310,7 +297,7 @@ impl<L: Loss> DualAscent<L> {
     /// The objective at the [`result`](DualAscent::result), and D. One pass over the data in storage
     /// order, O(nnz).
     pub fn certificate<X: Rows>(&mut self, data: &Examples<'_, X>) -> Result<Certificate, Error> {
-        self.image(data, usize::MAX)?;
+        self.check(data)?;
         let mut evaluation = self.evaluation::<X::Scalar>();
         evaluation.add(self, data, 0..data.len())?;
         evaluation.finish(self, data)
@@ -319,7 +306,7 @@ impl<L: Loss> DualAscent<L> {
     /// [`certificate`](DualAscent::certificate) by instalments, at the weights rounded to S.
     pub fn evaluation<S: Scalar>(&self) -> DualEvaluation {
         let w = self.w.convert::<S>().convert();
-        DualEvaluation { w, loss: 0.0, awake: Vec::new() }
+        DualEvaluation { w, loss: 0.0, cross: 0.0, awake: Vec::new() }
     }
 
     /// w, in the scalar of the data.
@@ -351,6 +338,8 @@ pub struct DualEvaluation {
     /// The weights as they will be handed out.
     w: Linear<f64>,
     loss: f64,
+    /// `lambda n <w, w(a)>`.
+    cross: f64,
     /// Rows that a step would move.
     awake: Vec<u32>,
 }
@@ -375,8 +364,9 @@ impl DualEvaluation {
                 return Err(data.diagnose(i));
             }
             self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
+            let dual = &ascent.dual[i * outputs..(i + 1) * outputs];
+            self.cross += weight * dual.iter().zip(&*scores).map(|(a, s)| a * s).sum::<f64>();
             if weight > 0.0 && ascent.idle[i] > 0 {
-                let dual = &ascent.dual[i * outputs..(i + 1) * outputs];
                 scratch.copy_from_slice(dual);
                 ascent.loss.ascend(scores, y, ascent.q[i], scratch);
                 if scratch != dual {
@@ -398,7 +388,9 @@ impl DualEvaluation {
         if !primal.is_finite() {
             return Err(Error::non_finite("X", format_args!("the objective overflows")));
         }
-        let certificate = Certificate { primal, dual: ascent.dual_value(data) };
+        // As in the trainer's evaluation: right up to the square of how far w is from w(a).
+        let image = self.cross / data.len() as f64 - half_lambda * self.w.norm2_afresh();
+        let certificate = Certificate { primal, dual: -ascent.mean_conjugate(data) - image };
         for i in self.awake {
             ascent.idle[i as usize] = 0;
         }

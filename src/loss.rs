@@ -139,8 +139,8 @@ impl MarginLoss for Logistic {
         // s(z) = 1/(1 + exp(z)) is the maximiser: Newton's method, within a bracket.
         let (mut low, mut high) = (m - q * a, m + q * (1.0 - a));
         let mut z = m;
-        // Each step at least halves the bracket, or Newton's has converged quadratically.
-        for _ in 0..100 {
+        let mut last = f64::INFINITY;
+        loop {
             let slope = self.value_and_slope(z).1;
             let value = z - m - q * (slope - a);
             if value > 0.0 {
@@ -148,10 +148,14 @@ impl MarginLoss for Logistic {
             } else {
                 low = z;
             }
-            let step = value / (1.0 + q * slope * (1.0 - slope));
-            let newton = z - step;
-            z = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
-            if step.abs() <= 1e-12 * (1.0 + z.abs()) {
+            let mut step = value / (1.0 + q * slope * (1.0 - slope));
+            // Steps halve, or the bracket is halved: it ends either way.
+            if step.abs() > last / 2.0 || z - step < low || z - step > high {
+                step = z - 0.5 * (low + high);
+            }
+            z -= step;
+            last = step.abs();
+            if last <= 1e-12 * (1.0 + z.abs()) || last.is_nan() {
                 break;
             }
         }

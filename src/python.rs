@@ -18,8 +18,8 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::shards::{Shards, side_by_side, total};
 use crate::{
     AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, DualEvaluation,
-    Error, ErrorKind, Evaluation, Examples, Feasible, Flight, KeptRow, Linear, LinearState, Loss,
-    Params, Regret, Report, Rows, Sampling, Scalar, Schedule, Trainer,
+    Error, ErrorKind, Evaluation, Examples, Feasible, Flight, Hypothesis, KeptRow, Linear,
+    LinearState, Loss, Params, Regret, Report, Rows, Sampling, Scalar, Schedule, Trainer,
 };
 
 pyo3::create_exception!(
@@ -684,25 +684,14 @@ fn begin_dual<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,
     problems: &Mutex<Problems<X::Scalar, L>>,
     data: &Examples<'_, X>,
-    threads: usize,
 ) -> PyResult<()> {
-    let count = py.detach(|| {
-        let mut problems = lock(problems);
-        for problem in problems.iter_mut() {
+    Ok(py.detach(|| {
+        for problem in lock(problems).iter_mut() {
             problem.dual = Some(DualAscent::take_over(&problem.trainer, data)?);
             problem.trainer.forget_ledger();
         }
-        Ok::<_, Error>(problems.len())
-    })?;
-    let pool = pool_for(threads, count)?;
-    work(py, None, |size| {
-        let images = each(&pool, &mut lock(problems), |_, problem| match &mut problem.dual {
-            Some(dual) => dual.image(data, size),
-            None => Ok(true),
-        });
-        let all = images.into_iter().try_fold(true, |all, done| Ok::<_, Error>(all & done?))?;
-        Ok((!all).then_some(size))
-    })
+        Ok::<_, Error>(())
+    })?)
 }
 
 /// Visits as many examples as there are, or fewer where the tolerance may be reached. Returns visits,
@@ -986,16 +975,34 @@ impl LinearTrainer {
     }
 
     /// From here on `ascend` goes on, until `end_dual`.
-    #[pyo3(signature = (x, labels, *, threads = 1))]
-    fn begin_dual(
+    fn begin_dual(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
+        with!(&self.trainers, &x, |problems, rows| {
+            begin_dual(py, problems, &examples(rows, &labels)?)
+        })
+    }
+
+    /// The relative gap, estimated from the mean loss of the last epoch; nan where nothing is known.
+    /// Costs no pass over the data.
+    fn estimate(
         &self,
         py: Python<'_>,
         x: Matrix<'_>,
         labels: Labels<'_>,
-        threads: usize,
-    ) -> PyResult<()> {
+        loss: f64,
+    ) -> PyResult<f64> {
         with!(&self.trainers, &x, |problems, rows| {
-            begin_dual(py, problems, &examples(rows, &labels)?, threads)
+            let data = examples(rows, &labels)?;
+            Ok(py.detach(|| {
+                let problems = lock(problems);
+                let mut gap = loss * problems.len() as f64;
+                let mut primal = gap;
+                for Problem { trainer, .. } in problems.iter() {
+                    let half = trainer.params().lambda / 2.0 * trainer.hypothesis().norm2();
+                    primal += half;
+                    gap += half - trainer.dual_value(&data).unwrap_or(f64::NAN);
+                }
+                gap / primal
+            }))
         })
     }
 

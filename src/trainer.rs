@@ -611,6 +611,23 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         is_one.then_some((ledger, n_examples as f64 / s))
     }
 
+    /// The ledger's lower bound on the minimum of the objective, by the carried norm: without a pass over
+    /// the data, and up to rounding of w only. O(examples). `None` where there is no bound.
+    pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> Option<f64> {
+        let (ledger, factor) = self.dual_point(data.len())?;
+        let (label, weight) = (|i| data.label(i), |i| data.weight(i));
+        let excess = ledger.excess(&self.loss, factor, label, weight);
+        let mut dual = self.loss.zeros();
+        let mut conjugate = 0.0;
+        for i in (0..data.len()).filter(|&i| data.weight(i) > 0.0) {
+            let weight = data.weight(i);
+            ledger.dual(i, factor / (excess * weight), dual.as_mut());
+            conjugate += weight * self.loss.conjugate(dual.as_ref(), data.label(i));
+        }
+        let image = self.params.lambda / 2.0 * self.hypothesis.norm2() / (excess * excess);
+        Some(-conjugate / data.len() as f64 - image)
+    }
+
     /// The objective at the [`result`](Trainer::result), and a lower bound on its minimum. One pass
     /// over the data in storage order, O(nnz).
     pub fn certificate<X: Rows<Scalar = H::Scalar>>(

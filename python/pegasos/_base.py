@@ -278,7 +278,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         may_rise = self.solver != "pegasos" and not obstacle
         threads = thread_count(self.n_jobs)
         if may_rise and (self.solver == "dual" or self.alpha * data.n <= 1.0):
-            run.rise(data, threads)
+            run.rise(data)
         elif certify and self.tol is not None:
             run.trainer.keep_ledger(data.n)
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
@@ -300,6 +300,9 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                     run.epoch_over(data, order, self.shards, threads, progress)
                 if self.tol is None:
                     continue
+                if may_rise and not run.rising and not last and run.is_slow(data, self.tol):
+                    run.rise(data)
+                    continue
                 if run.rising or n_iter == evaluation or last:
                     evaluation = next(evaluations) if n_iter == evaluation else evaluation
                     run.evaluate(data, self.tol, last or not run.rising, threads)
@@ -310,10 +313,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                     over = watch.is_over(1.0 - self._accuracy(run.trainer, held_out))
                 elif certify:
                     over = run.gap <= self.tol * run.objective
-                    # The gap of Pegasos falls as 1/t. See the head of src/dual.rs for the rule.
-                    slow = run.gap * n_iter > self.tol * run.objective * (n_iter + 2)
-                    if slow and may_rise and not run.rising and not last:
-                        run.rise(data, threads)
+                    # The gap of Pegasos falls as 1/t: one more epoch of it, or dual ascent.
+                    slow = run.gap * n_iter > self.tol * run.objective * (n_iter + 1)
+                    if may_rise and not run.rising and slow and not last:
+                        run.rise(data)
                 else:
                     over = watch.is_over(run.losses[-1])
                 if over:
@@ -455,10 +458,18 @@ class Run:
         )
         self.losses.append(loss / visited)
 
-    def rise(self, data: Data, threads: int) -> None:
+    def is_slow(self, data: Data, tol: float) -> bool:
+        """Whether the gap of Pegasos is so far above ``tol`` that no evaluation is needed to see it.
+
+        The mean loss of the last epoch lies above that of the model at its end, so the gap that it
+        suggests is too large: ten times over.
+        """
+        return self.trainer.estimate(data.rows, data.labels, self.losses[-1]) > 10.0 * tol
+
+    def rise(self, data: Data) -> None:
         """Goes on by dual ascent."""
         self.rising = True
-        self.trainer.begin_dual(data.rows, data.labels, threads=threads)
+        self.trainer.begin_dual(data.rows, data.labels)
 
     def ascend(
         self,
