@@ -73,6 +73,39 @@ impl<H, F: Feasible<H>> Feasible<H> for Option<F> {
 ///
 /// Projection costs time in proportion to the number of weights, at every step. A trainer that
 /// starts from w = 0 starts from the nearest point, equal weights.
+///
+/// Two experts, of which one is right three times out of four, the other every second time. Gradient
+/// descent and multiplicative weights both learn whom to follow; `cargo run --example experts` has more.
+///
+/// ```
+/// use pegasos::{Cost, Dense, Examples, Linear, Params, Regret, Schedule, Simplex, Trainer};
+///
+/// let losses: Vec<f64> = (0..400)
+///     .flat_map(|t| [f64::from(u8::from(t % 4 == 0)), f64::from(u8::from(t % 2 == 0))])
+///     .collect();
+/// let data = Examples::new(Dense::new(&losses, 400, 2)?, &[0; 400], None)?;
+///
+/// let steps = Schedule::InvScaling { eta0: 1.0, power: 0.5 };
+/// let params = Params { lambda: 0.0, schedule: steps, ..Params::default() }.within(Simplex);
+/// let mut descent = Trainer::new(Linear::new(1, 2, 0.0)?, Cost, params)?;
+/// descent.keep_regret(Regret::default())?;
+/// let paid = descent.run(&data, 0..400)?.loss;
+/// let bound = descent.regret().unwrap().bound(2.0_f64.sqrt(), 0.0);
+///
+/// let eta = (8.0 * 2.0_f64.ln() / 400.0).sqrt();
+/// let (mut hedged, mut sums) = (0.0, [0.0; 2]);
+/// for row in losses.chunks(2) {
+///     let weights = sums.map(|sum: f64| (-eta * sum).exp());
+///     hedged += (weights[0] * row[0] + weights[1] * row[1]) / (weights[0] + weights[1]);
+///     sums = [sums[0] + row[0], sums[1] + row[1]];
+/// }
+///
+/// let best = sums[0];
+/// assert_eq!(best, 100.0);
+/// assert!(paid - best <= bound);
+/// assert!(hedged - best <= (400.0 * 2.0_f64.ln() / 2.0).sqrt());
+/// # Ok::<(), pegasos::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Simplex;
 

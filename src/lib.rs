@@ -115,7 +115,9 @@ pub use feasible::{Ball, Feasible, Simplex};
 pub use hypothesis::Hypothesis;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearState};
-pub use loss::{AnyLoss, Binary, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge};
+pub use loss::{
+    AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
+};
 pub use order::{BLOCK, Epoch, Sampling};
 pub use regret::Regret;
 pub use scalar::{Index, Scalar};

@@ -367,6 +367,40 @@ impl Loss for CrammerSinger {
     }
 }
 
+/// The score itself: what a mixture `w` of experts pays in a round whose row holds their losses. For
+/// online gradient descent on the [`Simplex`](crate::Simplex), where there is an example.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost;
+
+impl Loss for Cost {
+    type Scores = [f64; 1];
+    #[inline(always)]
+    fn zeros(&self) -> [f64; 1] {
+        [0.0]
+    }
+    #[inline(always)]
+    fn value_and_coef(&self, scores: &[f64], _: u32, coef: &mut [f64]) -> f64 {
+        coef[0] = -1.0;
+        scores[0]
+    }
+    // The conjugate of a linear function is 0 at its slope, infinite elsewhere.
+    fn conjugate(&self, _: &[f64], _: u32) -> f64 {
+        0.0
+    }
+    fn excess(&self, _: &[f64], _: u32) -> f64 {
+        1.0
+    }
+    fn ascend(&self, _: &[f64], _: u32, _: f64, dual: &mut [f64]) {
+        dual[0] = -1.0;
+    }
+    fn make_feasible(&self, dual: &mut [f64], _: u32) {
+        dual[0] = -1.0;
+    }
+    fn radius2(&self) -> f64 {
+        f64::INFINITY
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

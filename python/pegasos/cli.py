@@ -245,7 +245,7 @@ def _add_training_options(parser: _Parser) -> None:
         "--multi-class",
         choices=_choices("multi_class"),
         help="how more than two classes are told apart: all in one problem, or each from the "
-        "others (default: ovr when there are more than two classes)",
+        "others (default: all in one for the hinge loss, ovr for others)",
     )
     group.add_argument(
         "--no-intercept",
@@ -277,6 +277,22 @@ def _add_training_options(parser: _Parser) -> None:
     )
 
     group = parser.add_argument_group("how to get there")
+    option(
+        group,
+        "--solver",
+        "solver",
+        "steps of Pegasos, dual coordinate ascent, or one and then the other",
+        choices=_choices("solver"),
+    )
+    option(
+        group,
+        "--shards",
+        "shards",
+        "parts of the examples that are learned from side by side, their models averaged after "
+        "each epoch",
+        type=int,
+        metavar="K",
+    )
     option(
         group,
         "--learning-rate",
@@ -427,9 +443,9 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.float32:
         X = X.astype(np.float32)
     params = {name: getattr(arguments, name) for name in _DEFAULTS if hasattr(arguments, name)}
-    classes = np.unique(y)
     if params["multi_class"] is None:
-        params["multi_class"] = "ovr" if len(classes) > 2 else _DEFAULTS["multi_class"]
+        jointly = params["loss"] == "hinge" or len(np.unique(y)) == 2
+        params["multi_class"] = "crammer_singer" if jointly else "ovr"
     held_out = None
     if arguments.test_size is not None:
         X, X_test, y, y_test = train_test_split(

@@ -34,6 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos._base import Run
 from pegasos._core import LinearTrainer, __version__
 from pegasos._linear import PegasosClassifier
+from pegasos._online import OnlineGradientClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,10 @@ __all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "save"]
 FORMAT = 1
 
 #: The estimators that files may name.
-_CLASSES = {"PegasosClassifier": PegasosClassifier}
+_CLASSES: dict[str, type[PegasosClassifier]] = {
+    "OnlineGradientClassifier": OnlineGradientClassifier,
+    "PegasosClassifier": PegasosClassifier,
+}
 
 #: What readers of foreign formats raise when the content is not what they expect.
 _BROKEN = (
@@ -152,7 +156,7 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
 
     Parameters
     ----------
-    estimator : PegasosClassifier
+    estimator : PegasosClassifier or OnlineGradientClassifier
         A fitted estimator.
     path : str or path-like
         The file to write.
@@ -236,7 +240,7 @@ def load(path: Path) -> PegasosClassifier:
 
     Returns
     -------
-    estimator : PegasosClassifier
+    estimator : PegasosClassifier or OnlineGradientClassifier
         A fitted estimator: ``coef_``, (problems, n_features), predictions and whatever
         ``partial_fit`` makes of further examples are those of the one that was saved.
 

@@ -28,7 +28,8 @@ def examples(dtype=np.float64, n=70):
 
 def fitted(X, y, weights=None, **params):
     """A fit that evaluates the objective, but does not stop for it."""
-    model = PegasosClassifier(**{"alpha": ALPHA, "tol": 0.0, "max_iter": 3, **params})
+    default = {"solver": "pegasos", "alpha": ALPHA, "tol": 0.0, "max_iter": 3}
+    model = PegasosClassifier(**{**default, **params})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y, sample_weight=weights)
@@ -295,21 +296,26 @@ def test_a_cold_fit_is_certified_whatever_came_before():
     check(model, X, y, None, optimum("hinge", False, 1.0, np.float64))
 
 
+@pytest.mark.parametrize("solver", ["auto", "pegasos"])
 @pytest.mark.parametrize("tol", [0.1, 0.01])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_tol_is_kept(loss, average, tol):
+def test_tol_is_kept(loss, average, tol, solver):
     X, y, weights = examples()
-    model = PegasosClassifier(loss, alpha=ALPHA, tol=tol, average=average, max_iter=2000)
+    params = {"solver": solver, "average": average, "max_iter": 2000}
+    model = PegasosClassifier(loss, alpha=ALPHA, tol=tol, **params)
     model.fit(X, y, sample_weight=weights)
     assert model.n_iter_ < 2000
     assert model.duality_gap_ <= tol * model.objective_
     check(model, X, y, weights, optimum(loss, True, 1.0, np.float64))
 
 
-def test_tol_is_kept_by_one_vs_rest():
+@pytest.mark.parametrize("solver", ["auto", "pegasos"])
+def test_tol_is_kept_by_one_vs_rest(solver):
     X, y, _ = three(np.float64)
-    model = PegasosClassifier(alpha=ALPHA, multi_class="ovr", tol=0.01, max_iter=2000).fit(X, y)
+    model = PegasosClassifier(
+        alpha=ALPHA, solver=solver, multi_class="ovr", tol=0.01, max_iter=2000
+    ).fit(X, y)
     assert model.n_iter_ < 2000
     assert model.duality_gap_ <= 0.01 * model.objective_
 
@@ -317,7 +323,8 @@ def test_tol_is_kept_by_one_vs_rest():
 def test_a_fit_short_of_tol_says_so():
     X, y, _ = examples()
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .* tol=1e-05.*gap"):
-        model = PegasosClassifier(alpha=ALPHA, tol=1e-5, max_iter=2).fit(X, y)
+        params = {"solver": "pegasos", "tol": 1e-5, "max_iter": 2}
+        model = PegasosClassifier(alpha=ALPHA, **params).fit(X, y)
     assert model.n_iter_ == 2
     assert model.duality_gap_ > 1e-5 * model.objective_
     with warnings.catch_warnings():

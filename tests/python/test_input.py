@@ -320,6 +320,7 @@ BAD = {
     "random_state": ["nope", -1, 1.5],
     "verbose": [-1, "yes", None],
     "t0": [-1, -1e-300, np.nan, np.inf, "nope", None],
+    "shards": [0, -1, 1.5, None, "2", np.inf],
 }
 
 
@@ -561,7 +562,9 @@ FAILURES = {
     "overflow": lambda model, X, y: model.fit(1e300 * X, y),
     "lengths": lambda model, X, y: model.fit(X, y[:-1]),
     "one class": lambda model, X, y: model.fit(X, np.zeros_like(y)),
-    "three classes": lambda model, X, y: model.fit(X, np.arange(len(y)) % 3),
+    "three classes": lambda model, X, y: (
+        model.set_params(loss="log_loss").fit(X, np.arange(len(y)) % 3)
+    ),
     "weights": lambda model, X, y: model.fit(X, y, sample_weight=-np.ones(len(y))),
     "parameter": lambda model, X, y: model.set_params(alpha=-1.0).fit(X, y),
     "step": lambda model, X, y: model.set_params(learning_rate="constant", eta0=1e9).fit(X, y),

@@ -333,9 +333,9 @@ def changed(folder: Path, change: Change) -> Path:
         (lambda s, t: s.update(epoch=2**64), "epoch must be a whole number"),
         (lambda s, t: s.update(feature_names=["a"]), "feature_names must be 5 strings"),
         (lambda s, t: s.update(loss_curve=["high"]), "losses and objectives must be floats"),
-        (lambda s, t: s["trainer"].update(format=99), "must have format 1, got 99"),
+        (lambda s, t: s["trainer"].update(format=99), "must have format 2, got 99"),
         (lambda s, t: s["trainer"].update(t=-1), "damaged"),
-        (lambda s, t: s["trainer"].update(problems=[]), "one problem per positive class"),
+        (lambda s, t: s["trainer"].update(problems=[]), "one problem for each target"),
         (lambda s, t: t.pop("trainer.problems.1.v"), "not contain tensor trainer.problems.1.v"),
         (
             lambda s, t: t.update({"trainer.problems.1.v": np.zeros(4)}),

@@ -37,7 +37,7 @@ def signs_of(y, positive=1):
 
 def model_of(order, **params):
     default = {"alpha": 0.3, "tol": None, "max_iter": 3, "sampling": order, "eta0": 0.4}
-    return PegasosClassifier(**{**default, **params})
+    return PegasosClassifier(**{**default, "solver": "pegasos", **params})
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
