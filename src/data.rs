@@ -17,6 +17,21 @@ pub trait Row: Copy + Send + Sync {
     /// `<x, v>`; not finite if a feature is not, if the sum overflows, or if a column index lies
     /// outside `v`. O(nnz).
     fn dot(self, v: &[Self::Scalar]) -> f64;
+    /// [`dot`](Row::dot) with each of `out.len()` weight vectors of `n_features` entries, row after row
+    /// in `w`.
+    #[inline]
+    fn dots(self, w: &[Self::Scalar], n_features: usize, out: &mut [f64]) {
+        for (o, out) in out.iter_mut().enumerate() {
+            *out = self.dot(&w[o * n_features..(o + 1) * n_features]);
+        }
+    }
+    /// [`dots`](Row::dots) with weights in f64 whatever the row's scalar.
+    #[inline]
+    fn dots_wide(self, w: &[f64], n_features: usize, out: &mut [f64]) {
+        for (o, out) in out.iter_mut().enumerate() {
+            *out = self.dot_wide(&w[o * n_features..(o + 1) * n_features]);
+        }
+    }
     /// `v += c x`; returns the change of `<v, v>`, which is how the norm of the weights is carried
     /// along without a pass of its own. O(nnz).
     fn axpy(self, c: f64, v: &mut [Self::Scalar]) -> f64;
@@ -45,6 +60,10 @@ impl<R: Row> Row for Wide<R> {
     #[inline]
     fn dot(self, v: &[f64]) -> f64 {
         self.0.dot_wide(v)
+    }
+    #[inline]
+    fn dots(self, w: &[f64], n_features: usize, out: &mut [f64]) {
+        self.0.dots_wide(w, n_features, out);
     }
     #[inline]
     fn axpy(self, c: f64, v: &mut [f64]) -> f64 {
@@ -195,6 +214,16 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
     #[inline]
     fn dot(self, v: &[S]) -> f64 {
         S::dot(self.0, v)
+    }
+    #[inline]
+    fn dots(self, w: &[S], n_features: usize, out: &mut [f64]) {
+        debug_assert_eq!(n_features, self.0.len());
+        S::dots(self.0, w, out);
+    }
+    #[inline]
+    fn dots_wide(self, w: &[f64], n_features: usize, out: &mut [f64]) {
+        debug_assert_eq!(n_features, self.0.len());
+        S::dots_wide(self.0, w, out);
     }
     #[inline]
     fn axpy(self, c: f64, v: &mut [S]) -> f64 {

@@ -215,10 +215,13 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
-        // Not `chunks_exact`, whose division would cost as much as a short row.
         let (w, d) = (&self.state, self.n_features);
-        for (o, out) in out.iter_mut().enumerate() {
-            *out = w.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o]);
+        match &mut *out {
+            [only] => *only = x.dot(&w.v),
+            all => x.dots(&w.v, d, all),
+        }
+        for (out, b) in out.iter_mut().zip(&w.b) {
+            *out = w.a * (*out + w.constant * b);
         }
     }
 

@@ -130,3 +130,73 @@ avx512!(
     store: _mm512_storeu_pd, mask_store: _mm512_mask_storeu_pd, fma: _mm512_fmadd_pd,
     add: _mm512_add_pd, mul: _mm512_mul_pd, reduce: _mm512_reduce_add_pd,
 );
+
+/// [`super::body::dots`] for features in one scalar and weights in another: four rows of weights at a
+/// time. From the portable body the compiler makes loops of 256 bits that spill their sums.
+macro_rules! dots {
+    (
+        $name:ident, $x:ty, $v:ty, lanes: $lanes:literal, mask: $mask:ty,
+        load_x: |$p:ident| $load_x:expr, maskz_load_x: |$m:ident, $q:ident| $maskz_load_x:expr,
+        zero: $zero:ident, load: $load:ident, maskz_load: $maskz_load:ident, fma: $fma:ident,
+        reduce: $reduce:ident,
+    ) => {
+        #[target_feature(enable = "avx512f,avx512vl")]
+        pub(super) fn $name(x: &[$x], w: &[$v], out: &mut [f64]) {
+            const LANES: usize = $lanes;
+            let d = x.len();
+            assert!(w.len() >= out.len() * d);
+            let low = ((1u32 << (d % LANES)) - 1) as $mask;
+            for (group, out) in out.chunks_mut(4).enumerate() {
+                // A last group of fewer rows repeats one of them.
+                let row = |j: usize| w[(4 * group + j.min(out.len() - 1)) * d..].as_ptr();
+                let rows = [row(0), row(1), row(2), row(3)];
+                let mut acc = [$zero(); 4];
+                let mut at = 0;
+                while at + LANES <= d {
+                    let $p = x[at..].as_ptr();
+                    // SAFETY: `at + LANES <= d`, and `d` entries may be read from `x` and from every
+                    // row, by the assertion.
+                    unsafe {
+                        let x = $load_x;
+                        for (acc, row) in acc.iter_mut().zip(rows) {
+                            *acc = $fma(x, $load(row.add(at)), *acc);
+                        }
+                    }
+                    at += LANES;
+                }
+                if at < d {
+                    let ($m, $q) = (low, x[at..].as_ptr());
+                    // SAFETY: as above; masked loads touch only the lanes of their mask.
+                    unsafe {
+                        let x = $maskz_load_x;
+                        for (acc, row) in acc.iter_mut().zip(rows) {
+                            *acc = $fma(x, $maskz_load(low, row.add(at)), *acc);
+                        }
+                    }
+                }
+                for (out, acc) in out.iter_mut().zip(acc) {
+                    *out = f64::from($reduce(acc));
+                }
+            }
+        }
+    };
+}
+dots!(
+    dots_f32, f32, f32, lanes: 16, mask: __mmask16,
+    load_x: |p| _mm512_loadu_ps(p), maskz_load_x: |m, p| _mm512_maskz_loadu_ps(m, p),
+    zero: _mm512_setzero_ps, load: _mm512_loadu_ps, maskz_load: _mm512_maskz_loadu_ps,
+    fma: _mm512_fmadd_ps, reduce: _mm512_reduce_add_ps,
+);
+dots!(
+    dots_f64, f64, f64, lanes: 8, mask: __mmask8,
+    load_x: |p| _mm512_loadu_pd(p), maskz_load_x: |m, p| _mm512_maskz_loadu_pd(m, p),
+    zero: _mm512_setzero_pd, load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
+    fma: _mm512_fmadd_pd, reduce: _mm512_reduce_add_pd,
+);
+dots!(
+    dots_wide, f32, f64, lanes: 8, mask: __mmask8,
+    load_x: |p| _mm512_cvtps_pd(_mm256_loadu_ps(p)),
+    maskz_load_x: |m, p| _mm512_cvtps_pd(_mm256_maskz_loadu_ps(m, p)),
+    zero: _mm512_setzero_pd, load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
+    fma: _mm512_fmadd_pd, reduce: _mm512_reduce_add_pd,
+);

@@ -128,6 +128,62 @@ pub fn dot<const FMA: bool, S: Widen<V>, V: Scalar + Float>(x: &[S], v: &[V]) ->
     sweep(len, Dot::<S, V, FMA> { x, v }).to_f64()
 }
 
+/// Rows of weights that a dense row is multiplied with at a time.
+const ROWS: usize = 4;
+
+/// `out[o] = <x, w[o]>` for every row `w[o]` of a matrix of `x.len()` columns: x is loaded, and widened,
+/// once for [`ROWS`] of them.
+#[inline(always)]
+pub fn dots<const FMA: bool, S: Widen<V>, V: Scalar + Float>(x: &[S], w: &[V], out: &mut [f64]) {
+    let d = x.len();
+    let mut o = 0;
+    while o + ROWS <= out.len() {
+        // Slices of one length, so that one check of bounds serves all.
+        let w = &w[o * d..(o + ROWS) * d];
+        let (w0, w1, w2, w3) = (&w[..d], &w[d..2 * d], &w[2 * d..3 * d], &w[3 * d..4 * d]);
+        let mut acc = [[V::ZERO; LANES]; ROWS];
+        let mut k = 0;
+        while k + LANES <= d {
+            let x = &x[k..k + LANES];
+            let (w0, w1, w2, w3) =
+                (&w0[k..k + LANES], &w1[k..k + LANES], &w2[k..k + LANES], &w3[k..k + LANES]);
+            for l in 0..LANES {
+                let x = x[l].widen();
+                acc[0][l] = x.mul_add_if_fast::<FMA>(w0[l], acc[0][l]);
+                acc[1][l] = x.mul_add_if_fast::<FMA>(w1[l], acc[1][l]);
+                acc[2][l] = x.mul_add_if_fast::<FMA>(w2[l], acc[2][l]);
+                acc[3][l] = x.mul_add_if_fast::<FMA>(w3[l], acc[3][l]);
+            }
+            k += LANES;
+        }
+        let mut one = [V::ZERO; ROWS];
+        while k < d {
+            let x = x[k].widen();
+            one[0] = x.mul_add_if_fast::<FMA>(w0[k], one[0]);
+            one[1] = x.mul_add_if_fast::<FMA>(w1[k], one[1]);
+            one[2] = x.mul_add_if_fast::<FMA>(w2[k], one[2]);
+            one[3] = x.mul_add_if_fast::<FMA>(w3[k], one[3]);
+            k += 1;
+        }
+        for (j, acc) in acc.iter_mut().enumerate() {
+            let mut width = LANES / 2;
+            while width > 0 {
+                for l in 0..width {
+                    acc[l] += acc[l + width];
+                }
+                width /= 2;
+            }
+            acc[0] += one[j];
+            out[o + j] = acc[0].to_f64();
+        }
+        o += ROWS;
+    }
+    while o < out.len() {
+        out[o] = dot::<FMA, S, V>(x, &w[o * d..(o + 1) * d]);
+        o += 1;
+    }
+}
+
 struct Axpy<'a, S, V, const FMA: bool> {
     c: V,
     x: &'a [S],

@@ -22,6 +22,8 @@ use crate::scalar::Index;
 pub trait Simd: Sized {
     /// `<x, v>`.
     fn dot(x: &[Self], v: &[Self]) -> f64;
+    /// `<x, w[o]>` for every row `w[o]`, of `x.len()` entries, of a matrix.
+    fn dots(x: &[Self], w: &[Self], out: &mut [f64]);
     /// `v += c x`; returns the change of `<v, v>`.
     fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64;
     /// `sum_k values[k] v[indices[k]]`, or NaN if an index lies outside `v`.
@@ -30,6 +32,8 @@ pub trait Simd: Sized {
     fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64;
     /// [`dot`](Simd::dot) with weights in f64, all arithmetic in f64.
     fn dot_wide(x: &[Self], v: &[f64]) -> f64;
+    /// [`dots`](Simd::dots) with weights in f64, all arithmetic in f64.
+    fn dots_wide(x: &[Self], w: &[f64], out: &mut [f64]);
     /// [`axpy`](Simd::axpy) on weights in f64, all arithmetic in f64.
     fn axpy_wide(c: f64, x: &[Self], v: &mut [f64]) -> f64;
     /// [`gather_dot`](Simd::gather_dot) with weights in f64, all arithmetic in f64.
@@ -47,6 +51,12 @@ mod portable {
             impl Simd for $t {
                 fn dot(x: &[Self], v: &[Self]) -> f64 {
                     body::dot::<false, _, _>(x, v)
+                }
+                fn dots(x: &[Self], w: &[Self], out: &mut [f64]) {
+                    body::dots::<false, _, _>(x, w, out);
+                }
+                fn dots_wide(x: &[Self], w: &[f64], out: &mut [f64]) {
+                    body::dots::<false, _, _>(x, w, out);
                 }
                 fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
                     body::axpy::<false, _, _>(c, x, v)

@@ -57,18 +57,21 @@ fn best() -> Level {
 /// A body under a shell per level: a function compiled with the level's features.
 macro_rules! shells {
     ($name:ident <$($g:ident: $bound:path),*> ($($arg:ident: $ty:ty),*)) => {
+        shells!($name <$($g: $bound),*> ($($arg: $ty),*) -> f64);
+    };
+    ($name:ident <$($g:ident: $bound:path),*> ($($arg:ident: $ty:ty),*) -> $out:ty) => {
         mod $name {
             use super::*;
             #[target_feature(enable = "avx2,fma")]
-            fn avx2<$($g: $bound),*>($($arg: $ty),*) -> f64 {
+            fn avx2<$($g: $bound),*>($($arg: $ty),*) -> $out {
                 body::$name::<true, $($g),*>($($arg),*)
             }
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
-            fn avx512<$($g: $bound),*>($($arg: $ty),*) -> f64 {
+            fn avx512<$($g: $bound),*>($($arg: $ty),*) -> $out {
                 body::$name::<true, $($g),*>($($arg),*)
             }
             #[inline(always)]
-            pub fn at<$($g: $bound),*>(level: Level, $($arg: $ty),*) -> f64 {
+            pub fn at<$($g: $bound),*>(level: Level, $($arg: $ty),*) -> $out {
                 match level {
                     // SAFETY: no level is above `best()`: `choose` sees to it, and so do tests.
                     Level::Avx512 => unsafe { avx512::<$($g),*>($($arg),*) },
@@ -86,14 +89,31 @@ impl Number for f32 {}
 impl Number for f64 {}
 
 shells!(dot<S: Widen<V>, V: Number>(x: &[S], v: &[V]));
+shells!(dots<S: Widen<V>, V: Number>(x: &[S], w: &[V], out: &mut [f64]) -> ());
 shells!(axpy<S: Widen<V>, V: Number>(c: f64, x: &[S], v: &mut [V]));
 shells!(gather_dot<S: Widen<V>, V: Number, I: Index>(indices: &[I], values: &[S], v: &[V]));
 shells!(scatter_axpy<S: Widen<V>, V: Number, I: Index>(c: f64, indices: &[I], values: &[S], v: &mut [V]));
 
 /// What [`Simd`] does at a given level.
 macro_rules! at_level {
-    ($t:ident, wide: $dot_wide:path, $axpy_wide:path) => {
+    ($t:ident, dots: $dots:ident, $dots_wide:ident, wide: $dot_wide:path, $axpy_wide:path) => {
         impl AtLevel for $t {
+            #[inline(always)]
+            fn dots_at(level: Level, x: &[Self], w: &[Self], out: &mut [f64]) {
+                match level {
+                    // SAFETY: no level is above `best()`.
+                    Level::Avx512 => unsafe { avx512::$dots(x, w, out) },
+                    _ => dots::at(level, x, w, out),
+                }
+            }
+            #[inline(always)]
+            fn dots_wide_at(level: Level, x: &[Self], w: &[f64], out: &mut [f64]) {
+                match level {
+                    // SAFETY: no level is above `best()`.
+                    Level::Avx512 => unsafe { avx512::$dots_wide(x, w, out) },
+                    _ => dots::at(level, x, w, out),
+                }
+            }
             #[inline(always)]
             fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64 {
                 match level {
@@ -135,6 +155,14 @@ macro_rules! at_level {
                 scatter_axpy::at(level(), c, indices, values, v)
             }
             #[inline(always)]
+            fn dots(x: &[Self], w: &[Self], out: &mut [f64]) {
+                Self::dots_at(level(), x, w, out);
+            }
+            #[inline(always)]
+            fn dots_wide(x: &[Self], w: &[f64], out: &mut [f64]) {
+                Self::dots_wide_at(level(), x, w, out);
+            }
+            #[inline(always)]
             fn dot_wide(x: &[Self], v: &[f64]) -> f64 {
                 $dot_wide(level(), x, v)
             }
@@ -160,11 +188,13 @@ macro_rules! at_level {
 }
 
 trait AtLevel: Sized {
+    fn dots_at(level: Level, x: &[Self], w: &[Self], out: &mut [f64]);
+    fn dots_wide_at(level: Level, x: &[Self], w: &[f64], out: &mut [f64]);
     fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64;
     fn axpy_at(level: Level, c: f64, x: &[Self], v: &mut [Self]) -> f64;
 }
-at_level!(f32, wide: dot::at, axpy::at);
-at_level!(f64, wide: f64::dot_at, f64::axpy_at);
+at_level!(f32, dots: dots_f32, dots_wide, wide: dot::at, axpy::at);
+at_level!(f64, dots: dots_f64, dots_f64, wide: f64::dot_at, f64::axpy_at);
 
 #[cfg(test)]
 mod tests {
@@ -199,6 +229,19 @@ mod tests {
                     };
                     let pairs = x.iter().zip(&v).map(|(x, v)| x.to_f64() * v.to_f64());
                     near(S::dot_at(level, x, &v), pairs.sum(), "dot");
+
+                    let w: Vec<S> = (0..7 * len).map(|k| S::from_f64(number(k + 5))).collect();
+                    let mut out = [0.0; 7];
+                    S::dots_at(level, x, &w, &mut out);
+                    let mut wide_out = [0.0; 7];
+                    let wide: Vec<f64> = w.iter().map(|w| w.to_f64()).collect();
+                    S::dots_wide_at(level, x, &wide, &mut wide_out);
+                    for (o, row) in w.chunks(len.max(1)).enumerate() {
+                        let pairs = x.iter().zip(row).map(|(x, w)| x.to_f64() * w.to_f64());
+                        let want = pairs.sum();
+                        near(out[o], want, "dots");
+                        near(wide_out[o], want, "dots_wide");
+                    }
 
                     let mut new = v.clone();
                     let change = S::axpy_at(level, c, x, &mut new);

@@ -703,7 +703,8 @@ def problems(draw):
     rows += [rows[draw(st.integers(0, n - 1))] for _ in range(draw(st.integers(0, 3)))]
     with np.errstate(over="ignore"):
         X = (scale * np.array(rows)).astype(draw(st.sampled_from([np.float32, np.float64])))
-    y = np.array(draw(st.lists(st.integers(0, 1), min_size=len(X), max_size=len(X))))
+    largest = draw(st.sampled_from([1, 1, 2]))
+    y = np.array(draw(st.lists(st.integers(0, largest), min_size=len(X), max_size=len(X))))
     weight = draw(
         st.none()
         | st.lists(
@@ -714,6 +715,7 @@ def problems(draw):
     params = {
         "loss": draw(st.sampled_from(LOSSES)),
         "alpha": alpha,
+        "multi_class": draw(st.sampled_from(["crammer_singer", "ovr"])),
         "learning_rate": draw(st.sampled_from(["pegasos", "pegasos", "invscaling", "constant"])),
         "eta0": draw(st.sampled_from([1e-3, 1.0, 0.5 / alpha, 1.0 / alpha])),
         "projection": draw(st.booleans()),
@@ -721,16 +723,21 @@ def problems(draw):
         "batch_size": draw(st.integers(1, 10)),
         "fit_intercept": draw(st.booleans()),
         "sampling": draw(st.sampled_from(["shuffle", "blocks", "replacement", "storage"])),
+        "shards": draw(st.sampled_from([1, 1, 2])),
         "tol": draw(st.sampled_from([None, 0.0, 0.1])),
         "max_iter": draw(st.integers(1, 6)),
         "random_state": 0,
     }
+    if draw(st.booleans()):
+        for name in ("learning_rate", "projection", "average", "batch_size", "sampling", "shards"):
+            del params[name]
+        params["solver"] = "dual"
     form = draw(st.sampled_from([np.asarray, sparse.csr_array]))
     return form(X), y, weight, params
 
 
 @settings(
-    max_examples=600,
+    max_examples=1000,
     deadline=None,
     derandomize=True,
     # An explanation of a failure takes longer than all the rest.

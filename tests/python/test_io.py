@@ -187,9 +187,9 @@ def test_parameters_that_no_file_can_hold(
 def test_what_is_no_fitted_estimator_of_ours(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         io.save(PegasosClassifier(), tmp_path / "model")
-    with pytest.raises(ValueError, match="must be a PegasosClassifier to be saved, got a SGDClass"):
+    with pytest.raises(ValueError, match="Pegasos.* to be saved, got a SGDClass"):
         io.save(SGDClassifier().fit(X, Y), tmp_path / "model")
-    with pytest.raises(ValueError, match="must be a PegasosClassifier to be saved, got a Ours"):
+    with pytest.raises(ValueError, match="Pegasos.* to be saved, got a Ours"):
         io.save(type("Ours", (PegasosClassifier,), {})(), tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
@@ -317,7 +317,7 @@ def changed(folder: Path, change: Change) -> Path:
     ("change", "message"),
     [
         (lambda s, t: s.update(format=2), "its format is 2, this version reads format 1"),
-        (lambda s, t: s.update({"class": "Popen"}), "holds a 'Popen', not a PegasosClassifier"),
+        (lambda s, t: s.update({"class": "Popen"}), "holds a 'Popen', not a .*PegasosClassifier"),
         (lambda s, t: s["params"].update(spin=1), "no parameter 'spin'"),
         (lambda s, t: s["params"].update(alpha=-1), "'alpha' parameter .* Got -1"),
         (lambda s, t: s["params"].update(class_weight={"tensor": "x"}), "damaged"),

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import PegasosClassifier
+from pegasos import OnlineGradientClassifier, PegasosClassifier
 
 WEIGHTS = (
     "as for scikit-learn's own SGD models, weights and repetitions visit examples in different "
@@ -34,6 +34,9 @@ EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
 }
+# With class weights of 1000 and rows of norm 20, steps of 1 leap from one end of the ball to another:
+# the theory's D/G is 1e-4.
+STEPS = {(OnlineGradientClassifier, "check_class_weight_classifiers"): 1e-4}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -43,13 +46,22 @@ EXPECTED_FAILURES = {
         PegasosClassifier(multi_class="ovr"),
         PegasosClassifier("log_loss", multi_class="ovr", average=True),
         PegasosClassifier("squared_hinge"),
+        PegasosClassifier(solver="pegasos"),
+        PegasosClassifier(solver="dual"),
+        PegasosClassifier("log_loss", solver="dual", multi_class="ovr"),
+        PegasosClassifier(alpha=1.0, shards=2, tol=None, max_iter=20),
         # With tol, the check's class weights of 1000 end it early: its loss leaps before it falls.
         PegasosClassifier(alpha=1.0, sampling="blocks", batch_size=8, projection=True, tol=None),
+        OnlineGradientClassifier(),
+        OnlineGradientClassifier(delay=3, max_iter=10),
+        OnlineGradientClassifier("log_loss", multi_class="ovr", radius=10.0, delay=3, max_iter=10),
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,
 )
 def test_estimator_checks(estimator, check):
+    if (type(estimator), check.func.__name__) in STEPS:
+        estimator.set_params(eta0=STEPS[type(estimator), check.func.__name__])
     check(estimator)
 
 
@@ -86,8 +98,13 @@ CONFIGURATIONS = [
     {"projection": True, "batch_size": 7, "average": "uniform"},
     {"learning_rate": "constant", "eta0": 10.0, "loss": "log_loss"},
     {"loss": "squared_hinge"},
+    {"solver": "dual"},
+    {"solver": "dual", "multi_class": "ovr", "loss": "log_loss"},
+    {"shards": 3, "average": True},
     {"multi_class": "ovr"},
     {"multi_class": "ovr", "loss": "log_loss", "average": True, "sampling": "blocks"},
+    {"multi_class": "crammer_singer"},
+    {"multi_class": "crammer_singer", "projection": True, "average": "uniform", "batch_size": 7},
 ]
 
 
@@ -107,8 +124,10 @@ def test_copies_go_on_alike(params, dtype, duplicate, three_classes):
         assert not same(twin, model)
         twin.partial_fit(X[rows], y[rows])
         assert same(twin, model)
-    model.set_params(warm_start=True).fit(X, y)
-    twin.set_params(warm_start=True).fit(X, y)
+    # Dual ascent does not go on from given weights.
+    going_on = {"warm_start": True, "solver": "auto"}
+    model.set_params(**going_on).fit(X, y)
+    twin.set_params(**going_on).fit(X, y)
     assert same(twin, model)
 
 
@@ -174,12 +193,15 @@ def test_shapes(dtype, fit_intercept, two_classes, three_classes):
         assert np.mean(model.predict(X) == y) == model.score(X, y) > 0.8
 
 
-def test_more_than_two_classes_need_one_vs_rest(three_classes):
+@pytest.mark.parametrize("estimator", [PegasosClassifier, OnlineGradientClassifier])
+@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
+def test_more_than_two_classes_need_one_vs_rest_but_for_the_hinge(loss, estimator, three_classes):
     X, y = three_classes
-    with pytest.raises(ValueError, match="multi_class='ovr'"):
-        model_of().fit(X, y)
-    with pytest.raises(ValueError, match="multi_class='ovr'"):
-        model_of().partial_fit(X, y, classes=[0, 1, 2])
+    for use in (lambda model: model.fit(X, y), lambda model: model.partial_fit(X, y, [0, 1, 2])):
+        with pytest.raises(ValueError, match="multi_class='ovr'"):
+            use(estimator(loss))
+        assert use(estimator(tol=None)).coef_.shape == (3, 4)
+        assert use(estimator(loss, tol=None, multi_class="ovr")).coef_.shape == (3, 4)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -315,8 +337,8 @@ def test_probabilities_are_for_log_loss_alone(two_classes, three_classes):
 
 @pytest.mark.parametrize("sampling", ["shuffle", "blocks", "replacement"])
 @pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
-def test_random_state(multi_class, sampling, two_classes, three_classes):
-    X, y = three_classes if multi_class == "ovr" else two_classes
+def test_random_state(multi_class, sampling, three_classes):
+    X, y = three_classes
     # So many rows that no two orders of their blocks are alike by chance.
     X, y = np.tile(X, (10, 1)), np.tile(y, 10)
     params = {"multi_class": multi_class, "sampling": sampling}
@@ -341,13 +363,25 @@ def test_an_estimator_given_a_generator_draws_from_it(two_classes):
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_threads_change_no_bit(form, n_jobs):
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+@pytest.mark.parametrize(
+    ("params", "steps"),
+    [
+        ({"batch_size": 3, "average": True}, 1667),
+        ({"batch_size": 3, "average": True, "shards": 2}, 1667),
+        ({"solver": "dual"}, 5000),
+        ({"solver": "dual", "tol": 0.5}, 5000),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_threads_change_no_bit(params, steps, multi_class, form, n_jobs):
     # Enough rows that a fit is divided into several pieces.
     random = np.random.default_rng(0)
     X, y = random.normal(size=(5000, 3)), random.integers(5, size=5000)
-    params = {"multi_class": "ovr", "batch_size": 3, "average": True, "random_state": 0}
+    params = {"multi_class": multi_class, "random_state": 0, **params}
     model = model_of(n_jobs=n_jobs, **params).fit(form(X), y)
-    assert model.t_ == 4 * 1667
+    assert model.t_ == model.n_iter_ * steps
     assert same(model, model_of(n_jobs=1, **params).fit(form(X), y))
 
 
@@ -381,10 +415,11 @@ def test_early_stopping_with_fewer_rows_than_classes_held_out(two_classes):
         model_of(early_stopping=True, validation_fraction=0.01, tol=1e-3).fit(X, y)
 
 
+@pytest.mark.parametrize("solver", ["pegasos", "dual", "auto"])
 @pytest.mark.parametrize("tol", [None, 0.1])
-def test_verbose(tol, two_classes, capsys):
+def test_verbose(tol, solver, two_classes, capsys):
     X, y = two_classes
-    model_of(tol=tol, max_iter=50, verbose=1).fit(X, y)
+    model_of(tol=tol, solver=solver, max_iter=50, verbose=1).fit(X, y)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "PegasosClassifier" in captured.err
@@ -394,10 +429,21 @@ def test_verbose(tol, two_classes, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("solver", ["pegasos", "dual", "auto"])
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+@pytest.mark.parametrize("tol", [None, 0.1])
+def test_the_bar_of_a_fit_that_is_over_is_full(tol, multi_class, solver, three_classes, capsys):
+    X, y = three_classes
+    params = {"solver": solver, "multi_class": multi_class}
+    model_of(tol=tol, max_iter=200, verbose=1, **params).fit(X, y)
+    assert "PegasosClassifier: 100%" in capsys.readouterr().err
+
+
 def test_verbose_counts_rows_once_for_all_classes(three_classes, capsys):
     X, y = three_classes
-    model_of(multi_class="ovr", n_jobs=2, verbose=1).fit(X, y)
-    assert "360/360" in capsys.readouterr().err
+    for params in ({"multi_class": "ovr"}, {}, {"shards": 2}):
+        model_of(n_jobs=2, verbose=1, **params).fit(X, y)
+        assert "360/360" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
