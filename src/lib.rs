@@ -97,6 +97,7 @@ mod hypothesis;
 mod ledger;
 mod linear;
 mod loss;
+mod newton;
 mod order;
 #[cfg(feature = "python")]
 mod python;

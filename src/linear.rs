@@ -170,6 +170,13 @@ impl<S: Scalar> Linear<S> {
         self.state.norm2 = self.norm2_afresh();
     }
 
+    /// Sets the weight of the constant feature, of the one output.
+    pub(crate) fn set_intercept(&mut self, weight: f64) {
+        self.fold(1.0);
+        self.state.b.fill(weight);
+        self.state.norm2 = self.norm2_afresh();
+    }
+
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
         let w = &mut self.state;

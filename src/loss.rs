@@ -39,6 +39,11 @@ pub trait Loss: Sync {
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]);
     /// Moves `dual`, which is in the conjugate's domain up to rounding or a factor, into it.
     fn make_feasible(&self, dual: &mut [f64], y: u32);
+    /// For losses of one score, the maximiser over `a` of `-loss*(-a) - a score - mu/2 a^2` and its
+    /// negative derivative by the score: slope and curvature of the loss, smoothed. `None` for others.
+    fn smoothed(&self, _score: f64, _y: u32, _mu: f64) -> Option<(f64, f64)> {
+        None
+    }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
     /// The radius of a ball that holds the minimiser: what projection projects on.
@@ -60,6 +65,9 @@ pub trait MarginLoss: Sync + Copy {
     /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
     /// and `q >= 0`: one exact step of dual coordinate ascent.
     fn ascend(self, a: f64, m: f64, q: f64) -> f64;
+    /// The negative derivative by m of `ascend(0, m, mu)`, where that is `b`: the curvature of the loss
+    /// smoothed by mu > 0.
+    fn curvature(self, b: f64, mu: f64) -> f64;
 }
 
 /// `max(0, 1 - m)`: the support vector machine's.
@@ -85,6 +93,9 @@ impl MarginLoss for Hinge {
         // q = 0 for a row of zeros, whose margin is 0: the quotient is infinite, never 0/0.
         (a + (1.0 - m) / q).clamp(0.0, 1.0)
     }
+    fn curvature(self, b: f64, mu: f64) -> f64 {
+        if b > 0.0 && b < 1.0 { 1.0 / mu } else { 0.0 }
+    }
 }
 
 /// `max(0, 1 - m)^2`.
@@ -109,6 +120,9 @@ impl MarginLoss for SquaredHinge {
     #[inline(always)]
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
         (a + (1.0 - m - a / 2.0) / (q + 0.5)).max(0.0)
+    }
+    fn curvature(self, b: f64, mu: f64) -> f64 {
+        if b > 0.0 { 1.0 / (mu + 0.5) } else { 0.0 }
     }
 }
 
@@ -161,6 +175,10 @@ impl MarginLoss for Logistic {
         }
         self.value_and_slope(z).1
     }
+    fn curvature(self, b: f64, mu: f64) -> f64 {
+        let h = b * (1.0 - b);
+        h / (1.0 + mu * h)
+    }
 }
 
 /// Any of the margin losses, for callers who choose at run time.
@@ -211,6 +229,9 @@ impl MarginLoss for AnyLoss {
     #[inline(always)]
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
         any!(self, l => l.ascend(a, m, q))
+    }
+    fn curvature(self, b: f64, mu: f64) -> f64 {
+        any!(self, l => l.curvature(b, mu))
     }
 }
 
@@ -268,6 +289,11 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]) {
         let sign = self.sign(y);
         dual[0] = sign * self.loss.ascend(sign * dual[0], sign * scores[0], q);
+    }
+    fn smoothed(&self, score: f64, y: u32, mu: f64) -> Option<(f64, f64)> {
+        let sign = self.sign(y);
+        let a = self.loss.ascend(0.0, sign * score, mu);
+        Some((sign * a, self.loss.curvature(a, mu)))
     }
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         let sign = self.sign(y);

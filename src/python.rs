@@ -694,6 +694,49 @@ fn begin_dual<X: Rows, L: Loss + Clone + Send>(
     })?)
 }
 
+/// How many times the tolerance the gap must be for a leap to be worth its time.
+const FAR: f64 = 10.0;
+
+/// A leap of every problem that is far from solved.
+fn leap<X: Rows, L: Loss + Clone + Send>(
+    py: Python<'_>,
+    problems: &Mutex<Problems<X::Scalar, L>>,
+    data: &Examples<'_, X>,
+    tol: f64,
+    threads: usize,
+) -> PyResult<()> {
+    let mut leaps = py.detach(|| {
+        let begin = |p: &Problem<X::Scalar, L>| match p.dual.as_ref().filter(|_| p.solved.is_none())
+        {
+            Some(dual) => dual.begin_leap(data),
+            None => Ok(None),
+        };
+        lock(problems).iter().map(begin).collect::<Result<Vec<_>, _>>()
+    })?;
+    let pool = pool_for(threads, leaps.len())?;
+    let mut over = vec![false; leaps.len()];
+    work(py, None, |_| {
+        let problems = lock(problems);
+        let mut pairs: Vec<_> = leaps.iter_mut().zip(&mut over).collect();
+        each(&pool, &mut pairs, |k, (leap, over)| {
+            **over = **over
+                || match (leap.as_mut(), &problems[k].dual) {
+                    (Some(leap), Some(dual)) => !dual.leap_on(data, leap, tol),
+                    _ => true,
+                };
+        });
+        Ok((!over.iter().all(|over| *over)).then_some(0))
+    })?;
+    py.detach(|| {
+        for (problem, leap) in lock(problems).iter_mut().zip(leaps) {
+            if let (Some(dual), Some(leap)) = (&mut problem.dual, leap) {
+                dual.end_leap(data, leap);
+            }
+        }
+    });
+    Ok(())
+}
+
 /// Visits as many examples as there are, or fewer where the tolerance may be reached. Returns visits,
 /// moves and the mean loss, summed over the problems.
 fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
@@ -1023,6 +1066,21 @@ impl LinearTrainer {
         with!(&self.trainers, &x, |problems, rows| {
             let data = examples(rows, &labels)?;
             ascend(py, problems, &data, order, tol, threads, progress.as_ref())
+        })
+    }
+
+    /// Looks for a better point for `ascend` to go on from.
+    #[pyo3(signature = (x, labels, tol, *, threads = 1))]
+    fn leap(
+        &self,
+        py: Python<'_>,
+        x: Matrix<'_>,
+        labels: Labels<'_>,
+        tol: f64,
+        threads: usize,
+    ) -> PyResult<()> {
+        with!(&self.trainers, &x, |problems, rows| {
+            leap(py, problems, &examples(rows, &labels)?, tol, threads)
         })
     }
 

@@ -122,6 +122,10 @@ def evaluated_epochs() -> Iterator[int]:
         yield epoch
 
 
+#: Epochs of dual ascent after which solver="auto" tries to leap. See the head of src/dual.rs.
+_PATIENCE = 10
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after which the estimator holds what it had learned by then."""
 
@@ -319,6 +323,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                         run.rise(data)
                 else:
                     over = watch.is_over(run.losses[-1])
+                if run.climbed == _PATIENCE and self.solver == "auto" and not (over or last):
+                    run.trainer.leap(data.rows, data.labels, self.tol, threads=threads)
                 if over:
                     bar.total = bar.n
                     if np.isnan(run.objective):
@@ -436,6 +442,8 @@ class Run:
     dual: float = np.nan
     #: Whether dual ascent goes on where Pegasos was.
     rising: bool = False
+    #: For how many epochs.
+    climbed: int = 0
 
     @property
     def gap(self) -> float:
@@ -481,6 +489,7 @@ class Run:
     ) -> None:
         """Makes as many visits as there are rows, or fewer if that may do."""
         self.epoch += 1
+        self.climbed += 1
         self.objective = self.dual = np.nan
         _, _, loss = self.trainer.ascend(
             data.rows, data.labels, (order, self.seed), tol, threads=threads, progress=progress

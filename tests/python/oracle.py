@@ -1,5 +1,6 @@
 """The papers' pseudo-code in plain NumPy, one explicit step at a time, for fits to agree with."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -124,10 +125,121 @@ def train_like(estimator, X, signs, epochs, weights=None, first=None, start=None
     )
 
 
+def value_and_coef(loss, scores, y):
+    """The loss of one example, and by what its row enters the weights of each score.
+
+    ``y`` is its sign, where there is one score, or its class, where there is a score for each.
+    """
+    if len(scores) == 1:
+        return loss_value(loss, y * scores[0]), y * falling_slope(loss, y * scores)
+    rivals = np.where(np.arange(len(scores)) == y, -np.inf, scores)
+    rival = np.argmax(rivals)
+    value, coef = max(0.0, 1.0 + scores[rival] - scores[y]), np.zeros(len(scores))
+    if value > 0.0:
+        coef[y], coef[rival] = 1.0, -1.0
+    return value, coef
+
+
+def crammer_singer(
+    X, y, epochs, *, classes, alpha, schedule, eta0, power_t, t0, batch_size, radius, average,
+    weights, constant,
+):
+    """`train` for Crammer and Singer's loss: weights and sums have an entry for each class."""
+    X = augmented(X, constant)
+    w, sums, losses, t = np.zeros((classes, X.shape[1])), np.zeros((len(X), classes)), [], 0
+    total, total_weight = np.zeros_like(w), 0.0
+    for order in epochs:
+        seen = 0.0
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            t += 1
+            direction = np.zeros_like(w)
+            for i in rows:
+                value, coef = value_and_coef("hinge", w @ X[i], y[i])
+                seen += weights[i] * value
+                direction += weights[i] / len(rows) * np.outer(coef, X[i])
+                sums[i] += weights[i] / len(rows) * coef
+            eta = step_size(schedule, t0 + t, alpha, eta0, power_t)
+            w = (1.0 - eta * alpha) * w + eta * direction
+            if np.linalg.norm(w) > radius:
+                w = radius / np.linalg.norm(w) * w
+            q = iterate_weight(average, t)
+            total, total_weight = total + q * w, total_weight + q
+        losses.append(seen / len(order))
+    return Run(total / total_weight if total_weight > 0.0 else w, w, sums, t, losses)
+
+
+def online(
+    X, y, order, *, loss, outputs, delay, radius, alpha, schedule, eta0, power_t, weights, constant
+):
+    """Online gradient descent: the weights, what was paid, and the bound on the regret.
+
+    The gradient taken in round s is applied in round s + delay; the shrinking does not wait. Where it
+    does wait, the bound takes a direction to be as long as its two parts together.
+    """
+    X = augmented(X, constant)
+    w, flights = np.zeros((outputs, X.shape[1])), []
+    paid, bound, inverse_eta, moved = 0.0, 0.0, 0.0, 0.0
+    for t, i in enumerate(order, 1):
+        value, coef = value_and_coef(loss, w @ X[i], y[i])
+        paid += alpha / 2.0 * np.sum(w**2) + weights[i] * value
+        flights.append((weights[i] * np.outer(coef, X[i]), moved))
+        eta = step_size(schedule, t, alpha, eta0, power_t)
+        arrives, since = flights.pop(0) if len(flights) > delay else (np.zeros_like(w), moved)
+        length = np.linalg.norm(arrives - alpha * w)
+        if delay > 0:
+            length = np.linalg.norm(arrives) + alpha * np.linalg.norm(w)
+        bound += 2.0 * radius**2 * max(0.0, 1.0 / eta - inverse_eta - alpha) + eta / 2.0 * length**2
+        bound += np.linalg.norm(arrives) * (moved - since)
+        inverse_eta, moved = 1.0 / eta, moved + eta * length
+        w = (1.0 - eta * alpha) * w + eta * arrives
+        if np.linalg.norm(w) > radius:
+            w = radius / np.linalg.norm(w) * w
+    return w, paid, bound + 2.0 * radius * sum(np.linalg.norm(g) for g, _ in flights)
+
+
+def sharded(X, signs, epochs, *, shards, loss, alpha, t0, batch_size, average, weights, constant):
+    """Pegasos on copies, each with its part of every epoch, averaged at its end by their steps.
+
+    A copy has done its share of the steps before, and of ``t0``.
+    """
+    X = augmented(X, constant)
+    w, mean, t = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
+    for order in epochs:
+        steps = -(-len(order) // batch_size)
+        bounds = [k * steps // shards * batch_size for k in range(shards)] + [len(order)]
+        new_w, new_mean = np.zeros_like(w), np.zeros_like(w)
+        for begin, end in pairwise(bounds):
+            share = -(-(end - begin) // batch_size) / steps
+            own_w, own_mean, own_t = w, mean, int(t * share + 0.5)
+            total = sum(iterate_weight(average, s) for s in range(1, own_t + 1))
+            for start in range(begin, end, batch_size):
+                rows = order[start : min(start + batch_size, end)]
+                own_t += 1
+                eta = 1.0 / (alpha * (t0 * share + own_t))
+                g = falling_slope(loss, signs[rows] * (X[rows] @ own_w)) * weights[rows] / len(rows)
+                own_w = (1.0 - eta * alpha) * own_w + eta * (g * signs[rows]) @ X[rows]
+                q = iterate_weight(average, own_t)
+                total += q
+                own_mean = own_mean + q / max(total, 1.0) * (own_w - own_mean)
+            new_w, new_mean = new_w + share * own_w, new_mean + share * own_mean
+        w, mean, t = new_w, new_mean, t + steps
+    return w if average is False else mean
+
+
 def objective(w, X, signs, weights, loss, alpha, constant):
     """``P(w) = alpha/2 ||w||^2 + mean of weight * loss``."""
     m = signs * (augmented(X, constant) @ w)
     return alpha / 2.0 * (w @ w) + np.mean(weights * loss_value(loss, m))
+
+
+def objective_of_all(w, X, y, weights, alpha, constant):
+    """``P`` of Crammer and Singer's loss, ``w`` having a row for each class."""
+    scores = augmented(X, constant) @ w.T
+    own = scores[np.arange(len(y)), y]
+    scores[np.arange(len(y)), y] = -np.inf
+    losses = np.maximum(0.0, 1.0 + scores.max(axis=1) - own)
+    return alpha / 2.0 * np.sum(w**2) + np.mean(weights * losses)
 
 
 def dual_value(sums, steps, X, signs, weights, loss, alpha, constant):

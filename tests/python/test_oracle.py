@@ -5,7 +5,7 @@ import oracle
 import pytest
 from scipy import sparse
 
-from pegasos import PegasosClassifier
+from pegasos import OnlineGradientClassifier, PegasosClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -347,3 +347,188 @@ def test_sparse_is_dense(kind, index, form, loss, learning_rate):
     dense = learned(model.fit(X, y, sample_weight=weights))
     assert close(learned(model.fit(S, y, sample_weight=weights)), dense, 1e-12)
     assert S.indices.dtype == index
+
+
+def learned_all(model):
+    """A row for each class, ending with the weight of the constant feature."""
+    return np.array([learned(model, k) for k in range(len(model.coef_))])
+
+
+def constant_of(model):
+    return model.intercept_scaling if model.fit_intercept else 0.0
+
+
+def jointly(model, X, y, epochs, weights=None):
+    """The oracle of Crammer and Singer's loss with the estimator's parameters."""
+    p = model.get_params()
+    weights = np.ones(len(y)) if weights is None else weights
+    ball = oracle.radius("hinge", p["alpha"], weights.mean()) if p["projection"] else np.inf
+    return oracle.crammer_singer(
+        X, y, epochs, classes=y.max() + 1, alpha=p["alpha"], schedule=p["learning_rate"],
+        eta0=p["eta0"], power_t=p["power_t"], t0=0.0 if p["t0"] == "auto" else p["t0"],
+        batch_size=p["batch_size"], radius=ball, average=p["average"], weights=weights,
+        constant=constant_of(model),
+    )
+
+
+def forms(X):
+    """The same rows, dense and sparse, with indices of both widths."""
+    yield X
+    for index in (np.int32, np.int64):
+        S = sparse.csr_array(X)
+        S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
+        yield S
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [None, 2.5])
+@pytest.mark.parametrize("t0", ["auto", 5.0])
+@pytest.mark.parametrize("average", [False, True, "uniform", 7])
+@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
+def test_crammer_singer(learning_rate, batch_size, projection, average, t0, intercept, weighted):
+    X, y, weights, order = examples(n_classes=4)
+    weights = weights if weighted else None
+    model = model_of(
+        order,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        projection=projection,
+        average=average,
+        t0=t0,
+        fit_intercept=intercept is not None,
+        intercept_scaling=intercept or 1.0,
+    )
+    want = jointly(model, X, y, [order] * 3, weights)
+    for data in forms(X):
+        model.fit(data, y, sample_weight=weights)
+        assert close(learned_all(model), want.w, 1e-9)
+        assert model.t_ == want.t
+        assert model.loss_curve_ == pytest.approx(want.losses, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 8, 9, 17])
+@pytest.mark.parametrize("d", [1, 2, 7, 8, 9, 16, 17, 33, 65])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_crammer_singer_for_any_number_of_classes(dtype, d, n_classes):
+    X, y, weights, order = examples(n=60, d=d, n_classes=n_classes)
+    X = X.astype(dtype)
+    model = model_of(order)
+    want = jointly(model, X, y, [order] * 3, weights)
+    for data in forms(X):
+        model.fit(data, y, sample_weight=weights)
+        assert model.coef_.dtype == dtype
+        assert close(learned_all(model), want.w, 1e-9 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("pieces", [[7, 8, 18], range(1, 23)], ids=["pieces", "single rows"])
+def test_crammer_singer_goes_on(pieces):
+    X, y, weights, _ = examples(n_classes=4)
+    model = model_of("storage", average=True)
+    pieces = np.split(np.arange(len(y)), pieces)
+    for k, rows in enumerate(pieces):
+        data = sparse.csr_array(X[rows]) if k % 2 else X[rows]
+        model.partial_fit(data, y[rows], classes=range(4), sample_weight=weights[rows])
+    want = jointly(model, X, y, pieces, weights)
+    assert close(learned_all(model), want.w, 1e-9)
+
+
+def online_like(model, X, y, order, weights=None):
+    """The oracle of online gradient descent with the estimator's parameters."""
+    p = model.get_params()
+    jointly = p["multi_class"] == "crammer_singer" and y.max() > 1
+    return oracle.online(
+        X, y if jointly else signs_of(y), order, loss=p["loss"], outputs=y.max() + 1 if jointly else 1,
+        delay=p["delay"], radius=p["radius"] or np.inf, alpha=p["alpha"],
+        schedule=p["learning_rate"], eta0=p["eta0"], power_t=p["power_t"],
+        weights=np.ones(len(y)) if weights is None else weights, constant=constant_of(model),
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [None, 2.5])
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+@pytest.mark.parametrize("radius", [0.3, 2.0, None])
+@pytest.mark.parametrize("delay", [0, 1, 4, 100])
+@pytest.mark.parametrize("steps", [("invscaling", 0.5), ("invscaling", 1.0), ("constant", 0.0)])
+@pytest.mark.parametrize("task", [*LOSSES, "classes"])
+def test_online_gradient_descent(task, steps, delay, radius, alpha, intercept, weighted):
+    X, y, weights, order = examples(n_classes=4 if task == "classes" else 2)
+    weights = weights if weighted else None
+    model = OnlineGradientClassifier(
+        "hinge" if task == "classes" else task,
+        learning_rate=steps[0],
+        power_t=steps[1],
+        eta0=0.4,
+        delay=delay,
+        radius=radius,
+        alpha=alpha,
+        sampling=order,
+        max_iter=3,
+        fit_intercept=intercept is not None,
+        intercept_scaling=intercept or 1.0,
+    )
+    want, paid, bound = online_like(model, X, y, np.tile(order, 3), weights)
+    for data in forms(X):
+        model.fit(data, y, sample_weight=weights)
+        assert close(learned_all(model), want, 1e-9)
+        assert model.cumulative_loss_ == pytest.approx(paid, rel=1e-9)
+        assert model.regret_bound_ == pytest.approx(bound, rel=1e-9)
+        assert model.t_ == 3 * len(y)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("task", [*LOSSES, "classes"])
+def test_online_gradient_descent_with_the_steps_of_pegasos(task, delay):
+    X, y, weights, _ = examples(n_classes=4 if task == "classes" else 2)
+    params = {"alpha": 0.3, "learning_rate": "pegasos", "delay": delay}
+    loss = "hinge" if task == "classes" else task
+    for radius in (0.5, None):
+        model = OnlineGradientClassifier(loss, radius=radius, **params)
+        want, paid, bound = online_like(model, X, y, range(len(y)), weights)
+        model.fit(X, y, sample_weight=weights)
+        assert close(learned_all(model), want, 1e-9)
+        assert model.cumulative_loss_ == pytest.approx(paid, rel=1e-9)
+        assert model.regret_bound_ == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("task", ["log_loss", "classes"])
+def test_online_gradient_descent_in_single_precision(task, delay):
+    X, y, weights, order = examples(n_classes=4 if task == "classes" else 2)
+    X = X.astype(np.float32)
+    model = OnlineGradientClassifier(
+        "hinge" if task == "classes" else task, delay=delay, sampling=order, max_iter=3
+    )
+    want, paid, bound = online_like(model, X, y, np.tile(order, 3), weights)
+    for data in forms(X):
+        model.fit(data, y, sample_weight=weights)
+        assert model.coef_.dtype == np.float32
+        assert close(learned_all(model), want, 1e-4)
+        assert model.cumulative_loss_ == pytest.approx(paid, rel=1e-4)
+        assert model.regret_bound_ == pytest.approx(bound, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("average", [False, True, "uniform"])
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("shards", [2, 3, 5])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_shards(loss, shards, batch_size, average, weighted, dtype):
+    X, y, weights, order = examples(n=43)
+    X, given = X.astype(dtype), weights if weighted else None
+    weights = weights if weighted else np.ones(len(y))
+    t0 = oracle.auto_t0(loss, "pegasos", X, weights, 0.3, 1.0)
+    model = model_of(
+        order, loss=loss, shards=shards, batch_size=batch_size, average=average, max_iter=4
+    )
+    want = oracle.sharded(
+        X, signs_of(y), [order] * 4, shards=shards, loss=loss, alpha=0.3, t0=t0,
+        batch_size=batch_size, average=average, weights=weights, constant=1.0,
+    )
+    for data in forms(X):
+        model.fit(data, y, sample_weight=given)
+        assert close(learned(model), want, 1e-9 if dtype == np.float64 else 1e-4)
+        assert model.t_ == 4 * -(-43 // batch_size)

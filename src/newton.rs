@@ -1,0 +1,313 @@
+//! A good point of the dual in a few dozen passes, where features are few.
+//!
+//! Coordinate ascent crawls where `lambda n` is far below `||x||^2` and thousands of examples compete
+//! for a few directions: each moves its own `a_i` a little way at a time. Newton's method sees all of
+//! them at once, if the loss has curvature. So the loss is smoothed, `l_mu(m)` being the largest value
+//! over a of `-l*(-a) - a m - mu/2 a^2`, and
+//!
+//! ```text
+//! P_mu(w) = lambda/2 ||w||^2 + 1/n sum_i s_i l_mu(y_i <w, x_i>)
+//! ```
+//!
+//! is minimised for a falling mu, each from the last one's w. The maximising `a_i` are a feasible point
+//! of the dual, `grad P_mu(w) = lambda (w - w(a))`, and where the gradient is 0 the gap at (w, a) is at
+//! most `mu/8` times the share of examples on the ramp for the hinge: so small a mu, so small a gap.
+//! Coordinate ascent goes on from a.
+//!
+//! * Step: `w += t p` with `(lambda I + 1/n sum s_i h_i x_i x_i') p = -grad P_mu`, `h_i` the curvature, t
+//!   by a search for the root of the derivative along p, which needs no features: margins move along a
+//!   line. The sum runs over a part of the examples where more have curvature than the directions need.
+//! * Cost: two passes over the data a step, O(d^3) for the factors. Memory: O(n + d^2).
+//! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
+//!   proximal point methods use, so that the dual point comes free.
+
+use crate::data::{Examples, Row, Rows, Wide};
+use crate::linear::Linear;
+use crate::loss::Loss;
+use crate::order::Ahead;
+
+/// Above this many weights factors and curvatures cost more than passes save.
+const MOST_WEIGHTS: usize = 256;
+
+/// Above this many features in all, stored or not, a step takes longer than a caller may want to wait.
+const LARGEST: usize = 1 << 27;
+
+/// The curvature is summed over this many examples for each weight, evenly chosen, if more have any. With
+/// 20, rare features of a9a got none, and steps along them were hundreds of times too long.
+const SAMPLE: usize = 200;
+
+const MOST_STEPS: usize = 60;
+
+/// A dual point of every example, and its image.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) dual: Vec<f64>,
+    pub(crate) w: Linear<f64>,
+}
+
+/// A descent under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Descent {
+    /// w, the weight of the constant feature last if there is one.
+    at: Vec<f64>,
+    /// Of every example at w.
+    scores: Vec<f64>,
+    mu: f64,
+    steps: usize,
+    best: Option<(f64, Point)>,
+    /// The shape of what is looked for.
+    shape: Linear<f64>,
+}
+
+impl Descent {
+    /// Begins at `w`; `None` where the loss cannot be smoothed or the problem is too large.
+    pub(crate) fn new<L: Loss, X: Rows>(
+        loss: &L,
+        data: &Examples<'_, X>,
+        w: &Linear<f64>,
+    ) -> Option<Self> {
+        let features = w.n_features();
+        let fits = features <= MOST_WEIGHTS && data.len().checked_mul(features)? <= LARGEST;
+        if !fits || data.is_empty() || loss.smoothed(0.0, 0, 1.0).is_none() {
+            return None;
+        }
+        let mut at = w.weights();
+        at.extend(w.state().b.iter().filter(|_| w.state().constant > 0.0));
+        let shape = w.convert();
+        let mut descent = Descent { at, scores: Vec::new(), mu: 1.0, steps: 0, best: None, shape };
+        descent.scores = descent.dots(data, &descent.at)?;
+        Some(descent)
+    }
+
+    /// The best point found.
+    pub(crate) fn finish(self) -> Option<Point> {
+        self.best.map(|(_, point)| point)
+    }
+
+    /// A step; says whether another is worth while: until the gap is at most `tol` of the objective,
+    /// steps are spent, or numbers leave their range.
+    pub(crate) fn step<L: Loss, X: Rows>(
+        &mut self,
+        loss: &L,
+        lambda: f64,
+        data: &Examples<'_, X>,
+        tol: f64,
+    ) -> bool {
+        self.steps += 1;
+        self.steps <= MOST_STEPS && self.try_step(loss, lambda, data, tol) == Some(true)
+    }
+
+    fn try_step<L: Loss, X: Rows>(
+        &mut self,
+        loss: &L,
+        lambda: f64,
+        data: &Examples<'_, X>,
+        tol: f64,
+    ) -> Option<bool> {
+        let (n, d) = (data.len(), self.at.len());
+        let (features, constant) = (self.shape.n_features(), self.shape.state().constant);
+        let per_row = |i: usize| data.weight(i) / n as f64;
+        // The dual point, its image, and the true objective.
+        let (mut dual, mut curvature) = (vec![0.0; n], vec![0.0; n]);
+        let mut image = vec![0.0; d];
+        let (mut mean_loss, mut conjugate, mut curved) = (0.0, 0.0, 0);
+        let mut order = Ahead::new(0..n);
+        while let Some(i) = order.next(data, |_| ()).ok()? {
+            let (y, c) = (data.label(i), per_row(i));
+            let mut slope = [0.0];
+            mean_loss += c * loss.value_and_coef(&self.scores[i..=i], y, &mut slope);
+            (dual[i], curvature[i]) = loss.smoothed(self.scores[i], y, self.mu)?;
+            curvature[i] *= c;
+            conjugate += c * loss.conjugate(&dual[i..=i], y);
+            curved += usize::from(curvature[i] > 0.0);
+            let c = c * dual[i] / lambda;
+            if c != 0.0 {
+                data.rows().row(i).axpy_wide(c, &mut image[..features]);
+                image[features..].iter_mut().for_each(|b| *b += c * constant);
+            }
+        }
+        let away: Vec<f64> = self.at.iter().zip(&image).map(|(w, v)| w - v).collect();
+        let primal = lambda / 2.0 * inner(&self.at, &self.at) + mean_loss;
+        let value = -conjugate - lambda / 2.0 * inner(&image, &image);
+        if !(primal.is_finite() && value.is_finite()) {
+            return None;
+        }
+        if self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
+            let mut w = self.shape.clone();
+            w.replace(|weights| weights.copy_from_slice(&image[..features]));
+            if let Some(&b) = image.get(features) {
+                w.set_intercept(b);
+            }
+            self.best = Some((value, Point { dual, w }));
+        }
+        // Half of the tolerance, as the model will be that of the image.
+        if primal - value <= tol / 2.0 * primal {
+            return Some(false);
+        }
+        // The part of the gap that a gradient of 0 would not have.
+        if lambda * inner(&away, &away) <= 0.1 * (primal - value) {
+            self.mu /= 5.0;
+            return Some(true);
+        }
+        let mut matrix = vec![0.0; d * d];
+        (0..d).for_each(|j| matrix[j * d + j] = lambda);
+        let stride = (curved / (SAMPLE * d)).max(1);
+        for i in (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride) {
+            let row = Wide(data.rows().row(i));
+            let c = curvature[i] * stride as f64;
+            row.for_each(|j, x| {
+                row.axpy(c * x, &mut matrix[j * d..j * d + features]);
+                if d > features {
+                    matrix[features * d + j] += c * x * constant;
+                }
+            });
+            if d > features {
+                matrix[d * d - 1] += c * constant * constant;
+            }
+        }
+        let gradient: Vec<f64> = away.iter().map(|v| lambda * v).collect();
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        solve(&mut matrix, d, &mut direction)?;
+        let along = self.dots(data, &direction)?;
+        // d/dt P_mu(w + t p), increasing in t.
+        let (linear, square) = (inner(&self.at, &direction), inner(&direction, &direction));
+        let derivative = |t: f64| {
+            let mut sum = lambda * (linear + t * square);
+            for i in 0..n {
+                let score = self.scores[i] + t * along[i];
+                if let Some((a, _)) = loss.smoothed(score, data.label(i), self.mu) {
+                    sum -= per_row(i) * a * along[i];
+                }
+            }
+            sum
+        };
+        let t = root(derivative, inner(&gradient, &direction));
+        self.at.iter_mut().zip(&direction).for_each(|(w, p)| *w += t * p);
+        self.scores.iter_mut().zip(&along).for_each(|(s, a)| *s += t * a);
+        Some(true)
+    }
+
+    /// `<v, x_i>` for every example.
+    fn dots<X: Rows>(&self, data: &Examples<'_, X>, v: &[f64]) -> Option<Vec<f64>> {
+        let features = self.shape.n_features();
+        let bias: f64 = v[features..].iter().map(|b| b * self.shape.state().constant).sum();
+        let mut out = Vec::with_capacity(data.len());
+        let mut order = Ahead::new(0..data.len());
+        while let Some(i) = order.next(data, |_| ()).ok()? {
+            out.push(data.rows().row(i).dot_wide(&v[..features]) + bias);
+        }
+        Some(out)
+    }
+}
+
+fn inner(u: &[f64], v: &[f64]) -> f64 {
+    u.iter().zip(v).map(|(u, v)| u * v).sum()
+}
+
+/// About where an increasing function is 0, if it is `first < 0` at 0: within a tenth of that.
+fn root(f: impl Fn(f64) -> f64, first: f64) -> f64 {
+    let (mut low, mut at_low) = (0.0, first);
+    let (mut high, mut at_high) = (1.0, f(1.0));
+    while at_high < 0.1 * first && high < 1e6 {
+        (low, at_low) = (high, at_high);
+        high *= 4.0;
+        at_high = f(high);
+    }
+    let mut t = high;
+    let mut value = at_high;
+    let mut moved_low = None;
+    for _ in 0..40 {
+        if value.abs() <= 0.1 * first.abs() {
+            break;
+        }
+        // The secant; an end that stays put loses half of its value each time, or the other one would
+        // creep (the Illinois rule).
+        t = low + (high - low) * at_low / (at_low - at_high);
+        value = f(t);
+        if value < 0.0 {
+            (low, at_low) = (t, value);
+            if moved_low == Some(true) {
+                at_high /= 2.0;
+            }
+        } else {
+            (high, at_high) = (t, value);
+            if moved_low == Some(false) {
+                at_low /= 2.0;
+            }
+        }
+        moved_low = Some(value < 0.0);
+    }
+    t
+}
+
+/// Solves `matrix x = b` for a symmetric positive definite d x d matrix, by its Cholesky factor; looks at
+/// its lower half only.
+/// `None` if it is not positive definite.
+fn solve(matrix: &mut [f64], d: usize, b: &mut [f64]) -> Option<()> {
+    for j in 0..d {
+        let (above, below) = matrix.split_at_mut((j + 1) * d);
+        let row = &mut above[j * d..];
+        let pivot = row[j] - row[..j].iter().map(|v| v * v).sum::<f64>();
+        if !(pivot > 0.0 && pivot.is_finite()) {
+            return None;
+        }
+        let pivot = pivot.sqrt();
+        row[j] = pivot;
+        for lower in below.chunks_mut(d) {
+            let sum: f64 = lower[..j].iter().zip(&row[..j]).map(|(a, b)| a * b).sum();
+            lower[j] = (lower[j] - sum) / pivot;
+        }
+    }
+    for j in 0..d {
+        let sum: f64 = matrix[j * d..j * d + j].iter().zip(&*b).map(|(a, b)| a * b).sum();
+        b[j] = (b[j] - sum) / matrix[j * d + j];
+    }
+    for j in (0..d).rev() {
+        b[j] /= matrix[j * d + j];
+        let x = b[j];
+        for (b, a) in b[..j].iter_mut().zip(&matrix[j * d..j * d + j]) {
+            *b -= a * x;
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solves() {
+        // B B' + I for a B of no pattern.
+        let d = 7;
+        let b: Vec<f64> = (0..d * d).map(|k| ((k * 37 + 11) % 19) as f64 / 7.0 - 1.0).collect();
+        let mut matrix = vec![0.0; d * d];
+        for i in 0..d {
+            for j in 0..d {
+                let sum: f64 = (0..d).map(|k| b[i * d + k] * b[j * d + k]).sum();
+                matrix[i * d + j] = sum + f64::from(u8::from(i == j));
+            }
+        }
+        let x: Vec<f64> = (0..d).map(|k| k as f64 - 2.5).collect();
+        let mut got: Vec<f64> =
+            (0..d).map(|i| (0..d).map(|j| matrix[i * d + j] * x[j]).sum()).collect();
+        solve(&mut matrix.clone(), d, &mut got).unwrap();
+        for (got, x) in got.iter().zip(&x) {
+            assert!((got - x).abs() < 1e-10);
+        }
+        matrix[0] = -1.0;
+        assert!(solve(&mut matrix, d, &mut got).is_none());
+    }
+
+    #[test]
+    fn finds_roots() {
+        for (f, want) in [
+            (Box::new(|t: f64| t - 0.3) as Box<dyn Fn(f64) -> f64>, 0.3),
+            (Box::new(|t: f64| t - 17.0), 17.0),
+            (Box::new(|t: f64| if t < 2.0 { -1.0 } else { 1e3 * (t - 2.0) }), 2.0),
+        ] {
+            let t = root(&f, f(0.0));
+            assert!(f(t).abs() <= 0.1 * f(0.0).abs() || (t - want).abs() < 1e-6, "{t}, not {want}");
+        }
+    }
+}
