@@ -706,10 +706,12 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
     threads: usize,
 ) -> PyResult<()> {
     let mut leaps = py.detach(|| {
-        let begin = |p: &Problem<X::Scalar, L>| match p.dual.as_ref().filter(|_| p.solved.is_none())
-        {
-            Some(dual) => dual.begin_leap(data),
-            None => Ok(None),
+        let begin = |p: &Problem<X::Scalar, L>| {
+            let dual = p.dual.as_ref().filter(|_| p.solved.is_none());
+            match dual.filter(|dual| !dual.may_be_solved(data, FAR * tol)) {
+                Some(dual) => dual.begin_leap(data),
+                None => Ok(None),
+            }
         };
         lock(problems).iter().map(begin).collect::<Result<Vec<_>, _>>()
     })?;

@@ -1,8 +1,8 @@
 //! The papers' pseudo-code in its plainest form, against the crate, on the same order of examples.
 
 use pegasos::{
-    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples, Linear,
-    Loss, Params, Rows, Sampling, Schedule, Shards, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples,
+    Hypothesis, Linear, Loss, Params, Rows, Sampling, Schedule, Shards, Trainer,
 };
 
 mod generated;
@@ -215,7 +215,7 @@ fn no_gradient_arrives_before_its_time() {
     let report = trainer.run(&data, 0..5).unwrap();
     assert_eq!((report.examples, report.updates, report.loss), (5, 5, 5.0));
     assert_eq!((trainer.t(), trainer.flights().len()), (5, 5));
-    assert_eq!(trainer.hypothesis().norm2_of_weights(), 0.0);
+    assert_eq!(trainer.hypothesis().norm2(), 0.0);
     assert!((0..30).all(|i| trainer.ledger().unwrap().sums(i) == [0.0]));
     trainer.run(&data, [5]).unwrap();
     assert_eq!((trainer.t(), trainer.flights().len()), (6, 5));
@@ -224,16 +224,6 @@ fn no_gradient_arrives_before_its_time() {
         assert!((w - step * x).abs() < 1e-15);
     }
     assert!((0..30).all(|i| (trainer.ledger().unwrap().sums(i) != [0.0]) == (i == 0)));
-}
-
-trait Norm2 {
-    fn norm2_of_weights(&self) -> f64;
-}
-
-impl Norm2 for Linear<f64> {
-    fn norm2_of_weights(&self) -> f64 {
-        self.weights().iter().map(|w| w * w).sum()
-    }
 }
 
 /// Gradients in flight outlive runs, matrices and trainers.
@@ -418,7 +408,7 @@ fn shards_agree_with_the_pseudo_code() {
         let mut trainer = Trainer::new(linear, loss, params).unwrap();
         trainer.keep_ledger(problem.n);
 
-        let sizes = [24, 9, 17];
+        let sizes: [usize; 3] = [24, 9, 17];
         let Block::Mean(batch) = params.block else { unreachable!() };
         let steps = sizes.map(|rows| rows.div_ceil(batch) as f64);
         let all: f64 = steps.iter().sum();

@@ -174,8 +174,8 @@ def online(
 ):
     """Online gradient descent: the weights, what was paid, and the bound on the regret.
 
-    The gradient taken in round s is applied in round s + delay; the shrinking does not wait. Where it
-    does wait, the bound takes a direction to be as long as its two parts together.
+    The gradient taken in round s is applied in round s + delay; the shrinking does not wait. With a
+    delay the bound takes a direction to be as long as its two parts together.
     """
     X = augmented(X, constant)
     w, flights = np.zeros((outputs, X.shape[1])), []
@@ -189,13 +189,15 @@ def online(
         length = np.linalg.norm(arrives - alpha * w)
         if delay > 0:
             length = np.linalg.norm(arrives) + alpha * np.linalg.norm(w)
-        bound += 2.0 * radius**2 * max(0.0, 1.0 / eta - inverse_eta - alpha) + eta / 2.0 * length**2
+        bound += 2.0 * radius**2 * max(0.0, 1.0 / eta - inverse_eta - alpha)
+        bound += eta / 2.0 * length**2
         bound += np.linalg.norm(arrives) * (moved - since)
         inverse_eta, moved = 1.0 / eta, moved + eta * length
         w = (1.0 - eta * alpha) * w + eta * arrives
         if np.linalg.norm(w) > radius:
             w = radius / np.linalg.norm(w) * w
-    return w, paid, bound + 2.0 * radius * sum(np.linalg.norm(g) for g, _ in flights)
+    bound += 2.0 * radius * sum(np.linalg.norm(g) for g, _ in flights)
+    return w, paid, bound if radius < np.inf else np.inf
 
 
 def sharded(X, signs, epochs, *, shards, loss, alpha, t0, batch_size, average, weights, constant):

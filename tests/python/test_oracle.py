@@ -422,7 +422,7 @@ def test_crammer_singer_for_any_number_of_classes(dtype, d, n_classes):
         assert close(learned_all(model), want.w, 1e-9 if dtype == np.float64 else 1e-4)
 
 
-@pytest.mark.parametrize("pieces", [[7, 8, 18], range(1, 23)], ids=["pieces", "single rows"])
+@pytest.mark.parametrize("pieces", [[7, 8, 18], [1, 2, 3, 4]], ids=["pieces", "single rows"])
 def test_crammer_singer_goes_on(pieces):
     X, y, weights, _ = examples(n_classes=4)
     model = model_of("storage", average=True)
@@ -437,11 +437,10 @@ def test_crammer_singer_goes_on(pieces):
 def online_like(model, X, y, order, weights=None):
     """The oracle of online gradient descent with the estimator's parameters."""
     p = model.get_params()
-    jointly = p["multi_class"] == "crammer_singer" and y.max() > 1
+    labels, outputs = (y, y.max() + 1) if y.max() > 1 else (signs_of(y), 1)
     return oracle.online(
-        X, y if jointly else signs_of(y), order, loss=p["loss"], outputs=y.max() + 1 if jointly else 1,
-        delay=p["delay"], radius=p["radius"] or np.inf, alpha=p["alpha"],
-        schedule=p["learning_rate"], eta0=p["eta0"], power_t=p["power_t"],
+        X, labels, order, loss=p["loss"], outputs=outputs, delay=p["delay"], radius=p["radius"] or np.inf,
+        alpha=p["alpha"], schedule=p["learning_rate"], eta0=p["eta0"], power_t=p["power_t"],
         weights=np.ones(len(y)) if weights is None else weights, constant=constant_of(model),
     )
 

@@ -34,8 +34,8 @@ EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
 }
-# With class weights of 1000 and rows of norm 20, steps of 1 leap from one end of the ball to another:
-# the theory's D/G is 1e-4.
+# With class weights of 1000 and rows of norm 20, steps of 1 leap from one end of the ball to the
+# other: the theory's D/G is 1e-4.
 STEPS = {(OnlineGradientClassifier, "check_class_weight_classifiers"): 1e-4}
 
 
