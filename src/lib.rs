@@ -44,38 +44,48 @@
 //! an example, take the loss's coefficient, step, project, average. The papers differ in the parts
 //! they choose:
 //!
-//! | algorithm | [`Hypothesis`] | [`Loss`] | [`Schedule`] | [`Params::radius`] | [`Params::batch`] |
-//! |---|---|---|---|---|---|
-//! | Pegasos | [`Linear`] | [`Binary`] of [`Hinge`] | [`Pegasos`](Schedule::Pegasos) | none, or [`Loss::radius`] | 1 or more |
-//! | logistic regression by Pegasos | [`Linear`] | [`Binary`] of [`Logistic`] | [`Pegasos`](Schedule::Pegasos) | none, or [`Loss::radius`] | 1 or more |
-//! | online gradient descent (Zinkevich) | [`Linear`] | any | [`InvScaling`](Schedule::InvScaling) | given | 1 |
+//! | algorithm | [`Loss`] | [`Schedule`] | [`Params::set`] | [`Params::block`] |
+//! |---|---|---|---|---|
+//! | Pegasos | [`Binary`] of [`Hinge`] | [`Pegasos`](Schedule::Pegasos) | none, or a [`Ball`] of [`Loss::radius`] | [`Mean`](Block::Mean) |
+//! | logistic regression by Pegasos | [`Binary`] of [`Logistic`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | multi-class Pegasos | [`CrammerSinger`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | online gradient descent (Zinkevich) | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | `Mean(1)` |
+//! | with delayed gradients | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | [`Delayed`](Block::Delayed) |
+//! | over experts | [`Cost`] | [`InvScaling`](Schedule::InvScaling) | the [`Simplex`] | `Mean(1)` |
 //!
-//! So there is one training loop, [`Trainer::run`]. What looks like other ways of training is that
-//! loop, called otherwise:
+//! w is a [`Linear`], a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks
+//! like other ways of training is that loop, called otherwise:
 //!
 //! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`];
-//! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale and average
-//!   go on;
+//! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale, average and
+//!   gradients in flight go on;
 //! * one against the rest: a trainer per class over the same rows, together by [`run_all`];
+//! * shards: copies of a trainer, each over its part of an epoch's order, then averaged: [`Shards`];
+//!   models that learned elsewhere: [`Trainer::average_of`];
 //! * a run taken up again: [`Trainer::resume`] with a [`Linear::from_state`].
+//!
+//! Beside the loop stand the [`Ledger`], what each example has contributed, which is a point of the dual
+//! problem and with that a certificate; [`DualAscent`], which picks that point up where Pegasos leaves
+//! it and closes the gap to any tolerance; and [`Regret`], what online learning promises where nothing
+//! is drawn from anything.
 //!
 //! # Floors
 //!
 //! A module uses those below it, never one above:
 //!
 //! ```text
-//! python                        the Python package's compiled half (feature "python")
-//! one_vs_rest                   problems side by side (feature "rayon")
-//! trainer                       the loop, and certificates
-//! linear                        w = a v, its norm and its average
-//! hypothesis  ledger            what is trained; what each example has contributed
-//! loss  schedule  order  data   scores to coefficients; step sizes; which row next; views of rows
-//! error  scalar  simd           the hot loops, the only unsafe code
+//! python                          the Python package's compiled half (feature "python")
+//! shards                          trainers side by side, averages (feature "rayon")
+//! trainer  dual > newton          the loop; coordinate ascent from where it ends
+//! linear  feasible                w = a v, its norm and its average; sets that w must stay in
+//! hypothesis  ledger  regret      what is trained; accounts of what was done
+//! loss  simplex  schedule  order  data   scores to coefficients; step sizes; which row next; views
+//! error  scalar  simd             the hot loops, the only unsafe code
 //! ```
 //!
 //! # Features
 //!
-//! * `rayon` (default): threads for [`run_all`].
+//! * `rayon` (default): threads for [`run_all`] and [`Shards`].
 //! * `python`: the extension module of the Python package, with pyo3 and rust-numpy.
 //!
 //! # Sources
@@ -86,6 +96,13 @@
 //!   paper.
 //! * M. Zinkevich. Online convex programming and generalized infinitesimal gradient ascent. ICML
 //!   2003.
+//! * M. Zinkevich, J. Langford, A. Smola. Slow learners are fast. NIPS 2009.
+//! * M. Zinkevich, M. Weimer, A. Smola, L. Li. Parallelized stochastic gradient descent. NIPS 2010.
+//! * K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based vector
+//!   machines. JMLR 2 (2001).
+//! * C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. Keerthi, S. Sundararajan. A dual coordinate descent method
+//!   for large-scale linear SVM. ICML 2008.
+//! * O. Chapelle. Training a support vector machine in the primal. Neural Computation 19 (2007).
 //! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
 //!   results and optimal averaging schemes. ICML 2013.
 

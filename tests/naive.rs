@@ -346,11 +346,9 @@ fn dual_ascent_agrees_with_the_pseudo_code() {
 /// What one trainer would take over is what the other stands at, and from there D only rises.
 #[test]
 fn dual_ascent_starts_where_pegasos_stops() {
-    fn law<L: Loss + Clone>(loss: L, problem: &Problem, params: Params) {
-        let weighted = problem.weight.iter().any(|&s| s != 1.0);
+    fn law<L: Loss + Clone>(loss: L, problem: &Problem, params: Params, whole: bool) {
         let csr = problem.csr();
-        let data =
-            Examples::new(csr.view(), &problem.y, weighted.then_some(&problem.weight)).unwrap();
+        let data = Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
         let outputs = loss.zeros().as_ref().len();
         let linear = Linear::<f64>::new(outputs, problem.d, 1.0).unwrap();
         let mut trainer = Trainer::new(linear, loss, params).unwrap();
@@ -359,13 +357,12 @@ fn dual_ascent_starts_where_pegasos_stops() {
         let stood = trainer.certificate(&data).unwrap();
         let mut dual = DualAscent::take_over(&trainer, &data).unwrap();
         let stands = dual.certificate(&data).unwrap();
-        assert!((stands.dual - stood.dual).abs() < 1e-9, "{params:?}: {stands:?} {stood:?}");
-        assert!((dual.dual_value(&data) - stood.dual).abs() < 1e-6, "{params:?}");
-        // Shuffled epochs of single examples leave the ledger feasible as it is.
-        if params.block == Block::Mean(1) {
-            let error = distance(&flat(&dual.result::<f64>()), &flat(trainer.hypothesis()));
-            assert!(error < 1e-9, "{params:?}: {error}");
-        }
+        let near = |a: f64, b: f64, tol: f64| (a - b).abs() < tol * (1.0 + b.abs());
+        assert!(near(stands.dual, stood.dual, 1e-9), "{params:?}: {stands:?} {stood:?}");
+        assert!(near(dual.dual_value(&data), stood.dual, 1e-6), "{params:?}");
+        // A ledger in f32 is scaled down where its roundings leave the domain, w with it.
+        let error = distance(&flat(&dual.result::<f64>()), &flat(trainer.hypothesis()));
+        assert!(error < if whole { 1e-13 } else { 1e-6 }, "{params:?}: {error}");
         let mut last = dual.dual_value(&data);
         for i in epochs(problem.n, 5, 5) {
             dual.run(&data, [i]).unwrap();
@@ -385,11 +382,14 @@ fn dual_ascent_starts_where_pegasos_stops() {
         Params { t0: 50.0, ..base },
     ] {
         for (rule, problem) in problems(60, 6, 13) {
-            for problem in [problem.clone(), problem.unweighted()] {
+            let whole = !matches!(rule, Rule::Margin(AnyLoss::SquaredHinge | AnyLoss::Logistic));
+            for (problem, whole) in [(problem.clone(), false), (problem.unweighted(), whole)] {
                 match rule {
-                    Rule::Margin(loss) => law(Binary { loss, positive: 1 }, &problem, params),
+                    Rule::Margin(loss) => {
+                        law(Binary { loss, positive: 1 }, &problem, params, whole);
+                    }
                     Rule::CrammerSinger(classes) => {
-                        law(CrammerSinger { classes }, &problem, params)
+                        law(CrammerSinger { classes }, &problem, params, whole);
                     }
                 }
             }

@@ -179,7 +179,7 @@ def online(
     """
     X = augmented(X, constant)
     w, flights = np.zeros((outputs, X.shape[1])), []
-    paid, bound, inverse_eta, moved = 0.0, 0.0, 0.0, 0.0
+    paid, curvature, bound, inverse_eta, moved = 0.0, 0.0, 0.0, 0.0, 0.0
     for t, i in enumerate(order, 1):
         value, coef = value_and_coef(loss, w @ X[i], y[i])
         paid += alpha / 2.0 * np.sum(w**2) + weights[i] * value
@@ -189,15 +189,16 @@ def online(
         length = np.linalg.norm(arrives - alpha * w)
         if delay > 0:
             length = np.linalg.norm(arrives) + alpha * np.linalg.norm(w)
-        bound += 2.0 * radius**2 * max(0.0, 1.0 / eta - inverse_eta - alpha)
-        bound += eta / 2.0 * length**2
-        bound += np.linalg.norm(arrives) * (moved - since)
+        curvature += max(0.0, 1.0 / eta - inverse_eta - alpha)
+        bound += eta / 2.0 * length**2 + np.linalg.norm(arrives) * (moved - since)
         inverse_eta, moved = 1.0 / eta, moved + eta * length
         w = (1.0 - eta * alpha) * w + eta * arrives
         if np.linalg.norm(w) > radius:
             w = radius / np.linalg.norm(w) * w
-    bound += 2.0 * radius * sum(np.linalg.norm(g) for g, _ in flights)
-    return w, paid, bound if radius < np.inf else np.inf
+    if radius == np.inf:
+        return w, paid, np.inf
+    in_flight = sum(np.linalg.norm(g) for g, _ in flights)
+    return w, paid, bound + 2.0 * radius**2 * curvature + 2.0 * radius * in_flight
 
 
 def sharded(X, signs, epochs, *, shards, loss, alpha, t0, batch_size, average, weights, constant):

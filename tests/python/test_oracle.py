@@ -425,6 +425,7 @@ def test_crammer_singer_for_any_number_of_classes(dtype, d, n_classes):
 @pytest.mark.parametrize("pieces", [[7, 8, 18], [1, 2, 3, 4]], ids=["pieces", "single rows"])
 def test_crammer_singer_goes_on(pieces):
     X, y, weights, _ = examples(n_classes=4)
+    weights = 0.5 + weights
     model = model_of("storage", average=True)
     pieces = np.split(np.arange(len(y)), pieces)
     for k, rows in enumerate(pieces):
@@ -439,9 +440,10 @@ def online_like(model, X, y, order, weights=None):
     p = model.get_params()
     labels, outputs = (y, y.max() + 1) if y.max() > 1 else (signs_of(y), 1)
     return oracle.online(
-        X, labels, order, loss=p["loss"], outputs=outputs, delay=p["delay"], radius=p["radius"] or np.inf,
-        alpha=p["alpha"], schedule=p["learning_rate"], eta0=p["eta0"], power_t=p["power_t"],
-        weights=np.ones(len(y)) if weights is None else weights, constant=constant_of(model),
+        X, labels, order, loss=p["loss"], outputs=outputs, delay=p["delay"], alpha=p["alpha"],
+        radius=p["radius"] or np.inf, schedule=p["learning_rate"], eta0=p["eta0"],
+        power_t=p["power_t"], weights=np.ones(len(y)) if weights is None else weights,
+        constant=constant_of(model),
     )
 
 
