@@ -30,11 +30,14 @@ use crate::order::Ahead;
 const MOST_WEIGHTS: usize = 256;
 
 /// Above this many features in all, stored or not, a step takes longer than a caller may want to wait.
-const LARGEST: usize = 1 << 27;
+const LARGEST: usize = 1 << 26;
 
 /// The curvature is summed over this many examples for each weight, evenly chosen, if more have any. With
 /// 20, rare features of a9a got none, and steps along them were hundreds of times too long.
 const SAMPLE: usize = 200;
+
+/// No step spends more multiplications than this on curvature, for the same reason.
+const MOST_PRODUCTS: usize = 1 << 31;
 
 const MOST_STEPS: usize = 60;
 
@@ -151,7 +154,8 @@ impl Descent {
         }
         let mut matrix = vec![0.0; d * d];
         (0..d).for_each(|j| matrix[j * d + j] = lambda);
-        let stride = (curved / (SAMPLE * d)).max(1);
+        let most = (SAMPLE * d).min(MOST_PRODUCTS / (d * d));
+        let stride = curved.div_ceil(most).max(1);
         for i in (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride) {
             let row = Wide(data.rows().row(i));
             let c = curvature[i] * stride as f64;
