@@ -34,7 +34,7 @@
 //! 1. One epoch of Pegasos if `lambda n > 1`, none otherwise.
 //! 2. More of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual
 //!    ascent. An evaluation is spared where the mean loss of the epoch shows that the gap is far off.
-//! 3. After ten epochs of dual ascent, if the gap is still above ten times `tol` and there are few
+//! 3. After five epochs of dual ascent, if the gap is still above ten times `tol` and there are few
 //!    features: a [`leap`](DualAscent::leap), and on.
 //!
 //! The figures it rests on, trials in f32 on one thread of a busy machine, to a relative gap of 1e-3: the
@@ -42,7 +42,7 @@
 //! after one more of dual ascent, 0.1% after one more of Pegasos. At lambda n = 6 the two are 5% and 0.06%.
 //! On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does not get there. Without the leap
 //! a9a at lambda = 1e-6 took 1.1 s and 659 epochs' worth of visits, the generated table 8 to 10 s and 195;
-//! with it 0.14 s and 1.3 s. `benches/converge.py` has the comparison with other packages.
+//! with it 0.1 s and 1 s. `benches/converge.py` has the comparison with other packages.
 
 use crate::data::{Examples, Rows, Wide};
 use crate::error::Error;

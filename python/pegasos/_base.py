@@ -123,7 +123,7 @@ def evaluated_epochs() -> Iterator[int]:
 
 
 #: Epochs of dual ascent after which solver="auto" tries to leap. See the head of src/dual.rs.
-_PATIENCE = 10
+_PATIENCE = 5
 
 
 class Interrupted(KeyboardInterrupt):
