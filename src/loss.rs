@@ -330,8 +330,9 @@ impl Loss for CrammerSinger {
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
         let y = y as usize;
         let (mut r, mut best) = (y, f64::NEG_INFINITY);
-        for (i, &score) in scores.iter().enumerate() {
-            if score > best && i != y {
+        let (before, after) = (&scores[..y], &scores[y + 1..]);
+        for (i, &score) in (0..).zip(before).chain((y + 1..).zip(after)) {
+            if score > best {
                 (r, best) = (i, score);
             }
         }
@@ -355,16 +356,18 @@ impl Loss for CrammerSinger {
     }
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]) {
         let y = y as usize;
-        let not_y = |i: usize| f64::from(u8::from(i != y));
         if q > 0.0 {
-            // p = e_y - dual moves to the point of the simplex nearest to p + (f + 1 - e_y)/q.
-            for (i, (dual, score)) in dual.iter_mut().zip(scores).enumerate() {
-                *dual = 1.0 - not_y(i) - *dual + (score + not_y(i)) / q;
+            // p = e_y - dual moves to the point of the simplex nearest to p + (f + 1 - e_y)/q; less 1/q
+            // everywhere, which the projection does not see.
+            let c = 1.0 / q;
+            for (dual, score) in dual.iter_mut().zip(scores) {
+                *dual = score * c - *dual;
             }
+            dual[y] += 1.0 - c;
             simplex::project(dual, 1.0);
         } else {
             // A row of zeros: the corner where the linear part is largest.
-            let value = |i: usize| scores[i] + not_y(i);
+            let value = |i: usize| if i == y { scores[i] } else { scores[i] + 1.0 };
             let best = (1..scores.len()).fold(0, |r, i| if value(i) > value(r) { i } else { r });
             dual.fill(0.0);
             dual[best] = 1.0;

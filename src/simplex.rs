@@ -2,28 +2,50 @@
 
 /// Replaces `p` by the nearest point of the simplex, in the Euclidean norm; `size >= 0`.
 ///
-/// The nearest point is `max(p - tau, 0)` for the one tau that makes the sum right. Entries that
-/// cannot be positive are put aside, and tau computed from the others, until nothing changes
-/// (Michelot 1986). Every pass but the last puts an entry aside, so there are at most `p.len()` of
-/// them; in practice a few.
+/// The nearest point is `max(p - tau, 0)` for the one tau that makes the sum right. It is at least
+/// `max p - size`, so entries below that are put aside at once. Then, of those left, again and again
+/// those that cannot be positive, and tau is computed from the others, until nothing changes
+/// (Michelot 1986): at most `p.len()` times; in practice a few.
 pub(crate) fn project(p: &mut [f64], size: f64) {
-    let mut tau = f64::NEG_INFINITY;
+    let largest = p.iter().fold(f64::NEG_INFINITY, |most, &p| if p > most { p } else { most });
+    let mut tau = largest - size;
+    // Most often few are left, which then need not be looked for again.
+    let mut few = [0.0; 8];
+    let mut count = 0;
+    for &p in p.iter() {
+        if p > tau {
+            few[count % 8] = p;
+            count += 1;
+        }
+    }
+    tau = match few.get(..count) {
+        Some(few) => threshold(few, tau, size),
+        None => threshold(p, tau, size),
+    };
+    for p in p {
+        let above = *p - tau;
+        *p = if above > 0.0 { above } else { 0.0 };
+    }
+}
+
+/// The tau of the entries of `p` above the one given, which is no larger.
+fn threshold(p: &[f64], mut tau: f64, size: f64) -> f64 {
     let mut left = usize::MAX;
     loop {
         let (mut sum, mut count) = (-size, 0);
-        for &p in p.iter().filter(|&&p| p > tau) {
-            sum += p;
-            count += 1;
+        for &p in p {
+            if p > tau {
+                sum += p;
+                count += 1;
+            }
         }
-        // Not `==`: where entries lie a rounding from tau they may leave and come back for ever.
+        // Not `==`: where entries lie a rounding from tau they may leave and come back for ever. None
+        // at all: size is 0, or nothing beside the entries.
         if count >= left || count == 0 {
-            break;
+            return tau;
         }
-        tau = sum / count as f64;
+        tau = sum / f64::from(count as u32);
         left = count;
-    }
-    for p in p {
-        *p = (*p - tau).max(0.0);
     }
 }
 
