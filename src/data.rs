@@ -43,7 +43,7 @@ pub trait Row: Copy + Send + Sync {
     fn for_each(self, f: impl FnMut(usize, f64));
     /// A copy that outlives the matrix.
     fn keep(self) -> KeptRow<Self::Scalar>;
-    /// `<x, x>`, an index that occurs twice counting as two features. O(nnz).
+    /// `<x, x>`. O(nnz).
     fn norm2(self) -> f64 {
         let mut sum = 0.0;
         self.for_each(|_, x| sum += x * x);
@@ -79,6 +79,9 @@ impl<R: Row> Row for Wide<R> {
     }
     fn for_each(self, f: impl FnMut(usize, f64)) {
         self.0.for_each(f);
+    }
+    fn norm2(self) -> f64 {
+        self.0.norm2()
     }
     fn keep(self) -> KeptRow<f64> {
         let widen = |values: Vec<R::Scalar>| values.into_iter().map(Scalar::to_f64).collect();
@@ -144,6 +147,9 @@ impl<S: Scalar> Row for &KeptRow<S> {
     }
     fn for_each(self, f: impl FnMut(usize, f64)) {
         of_kept!(self, row => row.for_each(f));
+    }
+    fn norm2(self) -> f64 {
+        of_kept!(self, row => row.norm2())
     }
     fn keep(self) -> KeptRow<S> {
         self.clone()
@@ -370,6 +376,17 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
             f(j.position(), x.to_f64());
         }
     }
+    fn norm2(self) -> f64 {
+        let square = |x: f64| x * x;
+        if self.indices.windows(2).all(|pair| pair[0].position() < pair[1].position()) {
+            return self.values.iter().map(|x| square(x.to_f64())).sum();
+        }
+        // A column that occurs twice counts as the sum.
+        let mut entries: Vec<(usize, f64)> = Vec::with_capacity(self.values.len());
+        self.for_each(|j, x| entries.push((j, x)));
+        entries.sort_by_key(|entry| entry.0);
+        entries.chunk_by(|a, b| a.0 == b.0).map(|same| square(same.iter().map(|e| e.1).sum())).sum()
+    }
     fn keep(self) -> KeptRow<S> {
         KeptRow::Sparse {
             indices: self.indices.iter().map(|j| j.position()).collect(),
@@ -485,6 +502,15 @@ impl<'a, X: Rows> Examples<'a, X> {
     #[inline]
     pub(crate) fn label(&self, i: usize) -> u32 {
         self.y[i]
+    }
+
+    /// Refuses a label that a loss for so many classes does not know.
+    #[inline(always)]
+    pub(crate) fn check_label(&self, i: usize, classes: u32) -> Result<(), Error> {
+        if self.y[i] < classes {
+            return Ok(());
+        }
+        Err(Error::index("y", self.y[i], classes as usize))
     }
 
     #[inline]

@@ -70,6 +70,9 @@ const SMALL: f64 = 0.1;
 /// told.
 const LEFT: f64 = 0.3;
 
+/// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
+const FARTHEST: f64 = 1e-4;
+
 /// Maximises the dual of a linear problem, coordinate by coordinate.
 ///
 /// ```
@@ -121,6 +124,15 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<Self, Error> {
         check_lambda(lambda, false)?;
         let outputs = loss.zeros().as_ref().len();
+        let fits =
+            n_examples.checked_mul(outputs.max(1)).is_some_and(|n| n <= isize::MAX as usize / 8);
+        if !fits {
+            return Err(Error::shape(
+                "X",
+                format_args!("no more rows than memory can hold dual variables of"),
+                format_args!("{n_examples}"),
+            ));
+        }
         Ok(DualAscent {
             w: Linear::new(outputs, n_features, constant)?,
             dual: vec![0.0; n_examples * outputs],
@@ -138,7 +150,8 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
-    /// where that is not feasible. From a = 0 if it keeps no ledger.
+    /// where that is not feasible. From a = 0 if it keeps no ledger, or one whose bound is worse than the 0
+    /// of a = 0.
     pub fn take_over<S: Scalar, X: Rows<Scalar = S>, F: Feasible<Linear<S>>>(
         trainer: &Trainer<Linear<S>, L, F>,
         data: &Examples<'_, X>,
@@ -151,7 +164,8 @@ impl<L: Loss> DualAscent<L> {
         let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
         let constant = linear.state().constant;
         let mut dual = DualAscent::new(loss, lambda, n, linear.n_features(), constant)?;
-        let Some((ledger, factor)) = trainer.dual_point(n) else {
+        let worth = trainer.dual_value(data).is_some_and(|value| value > 0.0);
+        let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
             return Ok(dual);
         };
         let (label, weight) = (|i| data.label(i), |i| data.weight(i));
@@ -216,6 +230,7 @@ impl<L: Loss> DualAscent<L> {
             simd::prefetch(&self.q, i);
         })? {
             let row = Wide(data.rows().row(i));
+            data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score(row, scores);
             let q = &mut self.q[i];
@@ -288,6 +303,20 @@ impl<L: Loss> DualAscent<L> {
     /// `D(a)`, up to rounding. O(examples + features).
     pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
         -self.mean_conjugate(data) - self.lambda / 2.0 * self.w.norm2_afresh()
+    }
+
+    /// Makes w what it ought to be, `w(a)`. O(nnz).
+    fn image_afresh<X: Rows>(&mut self, data: &Examples<'_, X>) -> Result<(), Error> {
+        let outputs = self.w.outputs();
+        self.w = Linear::new(outputs, self.w.n_features(), self.w.state().constant)?;
+        let mut coef = vec![0.0; outputs];
+        for (i, a) in self.dual.chunks(outputs).enumerate() {
+            let c = data.weight(i) / (self.lambda * data.len() as f64);
+            coef.iter_mut().zip(a).for_each(|(coef, a)| *coef = c * a);
+            self.w.add(Wide(data.rows().row(i)), &coef);
+        }
+        self.idle.fill(0);
+        Ok(())
     }
 
     fn mean_conjugate<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
@@ -434,6 +463,7 @@ impl DualEvaluation {
         let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
         let mut order = Ahead::new(rows);
         while let Some(i) = order.next(data, |_| ())? {
+            data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score(Wide(data.rows().row(i)), scores);
             if !scores.iter().all(|s| s.is_finite()) {
@@ -465,13 +495,19 @@ impl DualEvaluation {
             return Err(Error::non_finite("X", format_args!("the objective overflows")));
         }
         // As in the trainer's evaluation: right up to the square of how far w is from w(a).
-        let image = self.cross / data.len() as f64 - half_lambda * self.w.norm2_afresh();
-        let certificate = Certificate { primal, dual: -ascent.mean_conjugate(data) - image };
+        let (cross, square) = (self.cross / data.len() as f64, half_lambda * self.w.norm2_afresh());
+        let mut dual = -ascent.mean_conjugate(data) - (cross - square);
+        if (cross - 2.0 * square).abs() > FARTHEST * square {
+            // Too far: a trainer's sums have lost more than roundings.
+            ascent.image_afresh(data)?;
+            dual = f64::NAN;
+        }
+        let certificate = Certificate { primal, dual };
         for i in self.awake {
             ascent.idle[i as usize] = 0;
         }
         let seen = ascent.estimate(data);
-        if seen > 0.0 && seen.is_finite() {
+        if !certificate.dual.is_nan() && seen > 0.0 && seen.is_finite() {
             ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
         }
         Ok(certificate)

@@ -21,6 +21,10 @@ pub trait Loss: Sync {
     type Scores: AsRef<[f64]> + AsMut<[f64]> + Clone + Debug + Send + Sync;
     /// Zeros, one for each score of an example.
     fn zeros(&self) -> Self::Scores;
+    /// Classes are numbered below this.
+    fn classes(&self) -> u32 {
+        u32::MAX
+    }
     /// The loss of an example of class `y`; writes its negative (sub)gradient by the scores to
     /// `coef`.
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64;
@@ -326,6 +330,10 @@ impl Loss for CrammerSinger {
     fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.classes]
     }
+    #[inline(always)]
+    fn classes(&self) -> u32 {
+        self.classes as u32
+    }
     #[inline]
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
         let y = y as usize;
@@ -355,30 +363,49 @@ impl Loss for CrammerSinger {
         1.0
     }
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]) {
+        // In terms of p = e_y - dual: the point of the simplex nearest to p + (f + 1 - e_y)/q. With
+        // s = 1 - p_y, the sum of the other entries, those are max(b - q s, 0)/q for
+        // b_r = q (p_r + s_old) + f_r + 1 - f_y: small numbers all of them where s is small.
         let y = y as usize;
-        if q > 0.0 {
-            // p = e_y - dual moves to the point of the simplex nearest to p + (f + 1 - e_y)/q; less 1/q
-            // everywhere, which the projection does not see.
+        let (s, f) = (dual[y], scores[y]);
+        for (dual, score) in dual.iter_mut().zip(scores) {
+            *dual = q * (s - *dual) + (score - f + 1.0);
+        }
+        dual[y] = f64::NEG_INFINITY;
+        let whole = simplex::balance(dual);
+        if whole <= q && q > 0.0 {
             let c = 1.0 / q;
-            for (dual, score) in dual.iter_mut().zip(scores) {
-                *dual = score * c - *dual;
-            }
-            dual[y] += 1.0 - c;
-            simplex::project(dual, 1.0);
+            dual.iter_mut().for_each(|b| *b = if *b > whole { (*b - whole) * c } else { 0.0 });
         } else {
-            // A row of zeros: the corner where the linear part is largest.
-            let value = |i: usize| if i == y { scores[i] } else { scores[i] + 1.0 };
-            let best = (1..scores.len()).fold(0, |r, i| if value(i) > value(r) { i } else { r });
-            dual.fill(0.0);
-            dual[best] = 1.0;
-        }
-        let mut sum = 0.0;
-        for (i, dual) in dual.iter_mut().enumerate() {
-            if i != y {
-                sum += *dual;
-                *dual = -*dual;
+            // p_y is 0, and the others are a point of the simplex by themselves.
+            let largest = dual.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            simplex::project(dual, q);
+            let sum: f64 = dual.iter().sum();
+            if sum > 0.0 {
+                dual.iter_mut().for_each(|p| *p /= sum);
+            } else {
+                // A row of zeros, or as good as one: a corner.
+                let of_row = |r: usize| scores[r] - f + 1.0;
+                let best = (0..scores.len()).filter(|&r| r != y);
+                let best = best.fold(None, |best, r| match best {
+                    Some(best) if of_row(best) >= of_row(r) => Some(best),
+                    _ => Some(r),
+                });
+                dual.fill(0.0);
+                if let Some(best) = best.filter(|_| largest > 0.0) {
+                    dual[best] = 1.0;
+                }
             }
         }
+        dual[y] = 0.0;
+        let mut sum: f64 = dual.iter().sum();
+        if sum > 1.0 {
+            // By roundings, but a point of the domain it must be.
+            let c = (1.0 - 4.0 * f64::EPSILON) / sum;
+            dual.iter_mut().for_each(|p| *p *= c);
+            sum = dual.iter().sum();
+        }
+        dual.iter_mut().for_each(|p| *p = -*p);
         // So that they sum to 0 to the last bit.
         dual[y] = sum;
     }

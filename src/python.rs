@@ -464,9 +464,6 @@ fn problems<S: Scalar, L: Loss>(
         let Part { linear, flights, regret } = part(k, zeros.as_ref().len())?;
         let params = parsed.params(&loss)?;
         let mut trainer = Trainer::resume(linear, loss, params, t)?;
-        if parsed.regret {
-            trainer.keep_regret(regret.unwrap_or_default())?;
-        }
         let flight = |Flight { example, row, coef }: Flight<S, Vec<f64>>| {
             if coef.len() != zeros.as_ref().len() {
                 return Err(PyValueError::new_err("parts hold a flight of another loss"));
@@ -476,6 +473,9 @@ fn problems<S: Scalar, L: Loss>(
             Ok(Flight { example, row, coef: scores })
         };
         trainer.set_flights(flights.into_iter().map(flight).collect::<PyResult<_>>()?);
+        if parsed.regret {
+            trainer.keep_regret(regret.unwrap_or_default())?;
+        }
         Ok(Problem::new(trainer))
     };
     Ok(Mutex::new(losses.enumerate().map(problem).collect::<PyResult<_>>()?))

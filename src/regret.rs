@@ -50,12 +50,12 @@ impl Regret {
     /// one), have a cumulative loss lower than [`loss`](Regret::loss) by more than this.
     pub fn bound(&self, diameter: f64, path: f64) -> f64 {
         let in_flight: f64 = self.flight.iter().map(|(norm, _)| norm).sum();
-        // Without the guards an infinite diameter would make NaN of sums that are 0.
-        let times = |factor: f64| if factor == 0.0 { 0.0 } else { diameter * factor };
-        times(diameter * self.curvature / 2.0)
+        // An infinite diameter would make NaN of factors that are 0.
+        let times = |factor: f64, length: f64| if factor == 0.0 { 0.0 } else { factor * length };
+        times(self.curvature / 2.0, diameter * diameter)
             + self.steps
-            + times(path * self.inverse_eta + in_flight)
-            + self.delay as f64 * self.largest * path
+            + times(path * self.inverse_eta + in_flight, diameter)
+            + times(self.delay as f64 * self.largest, path)
     }
 
     /// A gradient of the loss was taken, where the learner paid `loss`.
@@ -65,18 +65,22 @@ impl Regret {
         self.flight.push_back((norm, self.moved));
     }
 
-    /// The norm of the gradient that arrives next.
-    pub(crate) fn arriving(&self) -> f64 {
-        self.flight.front().map_or(0.0, |(norm, _)| *norm)
+    /// A bound on the norm of the sum of the next so many gradients to arrive.
+    pub(crate) fn arriving(&self, count: usize) -> f64 {
+        self.flight.iter().take(count).map(|(norm, _)| norm).sum()
     }
 
-    /// A step of size `eta` along a direction of norm `d`; `arrived` says whether it applied the
-    /// oldest gradient in flight.
-    pub(crate) fn step(&mut self, eta: f64, lambda: f64, d: f64, arrived: bool) {
-        self.curvature += (1.0 / eta - self.inverse_eta - lambda).max(0.0);
+    /// A step of size `eta` along a direction of norm `d`, which applied so many of the oldest gradients
+    /// in flight.
+    pub(crate) fn step(&mut self, eta: f64, lambda: f64, d: f64, arrived: usize) {
+        let rise = 1.0 / eta - self.inverse_eta - lambda;
+        // With eta = 1/(lambda t) it is a rounding of 0, which an infinite diameter would multiply.
+        if rise > 1e-12 / eta {
+            self.curvature += rise;
+        }
         self.inverse_eta = 1.0 / eta;
         self.steps += eta * d * d / 2.0;
-        if arrived && let Some((norm, moved)) = self.flight.pop_front() {
+        for (norm, moved) in self.flight.drain(..arrived.min(self.flight.len())) {
             self.steps += norm * (self.moved - moved);
         }
         self.moved += eta * d;
@@ -100,6 +104,13 @@ impl Regret {
                 format_args!("{}", numbers.len()),
             ));
         };
+        if flight.len() % 2 != 0 {
+            return Err(Error::shape(
+                "regret",
+                format_args!("two numbers for each gradient in flight"),
+                format_args!("{}", flight.len()),
+            ));
+        }
         Ok(Regret {
             loss: *loss,
             curvature: *curvature,

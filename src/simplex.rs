@@ -28,6 +28,28 @@ pub(crate) fn project(p: &mut [f64], size: f64) {
     }
 }
 
+/// The s for which `sum_r max(b_r - s, 0) = s`; 0 if no entry is positive. It is at least half of the
+/// largest entry, and found as tau is above.
+pub(crate) fn balance(b: &[f64]) -> f64 {
+    let largest = b.iter().fold(0.0, |most: f64, &b| if b > most { b } else { most });
+    let mut s = largest / 2.0;
+    let mut left = usize::MAX;
+    loop {
+        let (mut sum, mut count) = (0.0, 0);
+        for &b in b {
+            if b > s {
+                sum += b;
+                count += 1;
+            }
+        }
+        if count >= left || count == 0 {
+            return s;
+        }
+        s = sum / f64::from(count as u32 + 1);
+        left = count;
+    }
+}
+
 /// The tau of the entries of `p` above the one given, which is no larger.
 fn threshold(p: &[f64], mut tau: f64, size: f64) -> f64 {
     let mut left = usize::MAX;
@@ -86,6 +108,22 @@ mod tests {
             for (got, want) in got.iter().zip(&want) {
                 assert!((got - want).abs() < 1e-12 * (1.0 + spread), "{p:?}: {got}, not {want}");
             }
+        }
+    }
+
+    #[test]
+    fn balances() {
+        for b in [
+            vec![],
+            vec![-1.0, 0.0],
+            vec![3.0],
+            vec![1e-9, -4.0, 2e-9],
+            vec![1.0; 7],
+            vec![5.0, 2.0],
+        ] {
+            let s = balance(&b);
+            let sum: f64 = b.iter().map(|b| (b - s).max(0.0)).sum();
+            assert!((sum - s).abs() <= 1e-15 * (1.0 + s), "{b:?}: {s}");
         }
     }
 

@@ -188,6 +188,9 @@ pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
     t: u64,
     /// Whether the scale of w is `1/(lambda (t0 + t))`: then v is the plain sum of what was added.
     plain: bool,
+    /// Whether all that made w is in the ledger: false after a merge of shards whose steps were not in
+    /// proportion.
+    complete: bool,
     ledger: Option<Ledger>,
     regret: Option<Regret>,
     /// Of gradients that have not arrived yet, the oldest first.
@@ -242,7 +245,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
         }
         let flights = VecDeque::new();
-        Ok(Trainer { hypothesis, loss, params, t, plain, ledger: None, regret: None, flights })
+        Ok(Trainer {
+            hypothesis,
+            loss,
+            params,
+            t,
+            plain,
+            complete: true,
+            ledger: None,
+            regret: None,
+            flights,
+        })
     }
 
     /// From here on records the coefficients of `n_examples` examples, so that
@@ -251,6 +264,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     pub fn keep_ledger(&mut self, n_examples: usize) {
         let from_zero = self.hypothesis.norm2() == 0.0 && self.flights.is_empty();
         let outputs = self.hypothesis.outputs();
+        self.complete = true;
         self.ledger = from_zero.then(|| Ledger::new(n_examples, outputs));
     }
 
@@ -264,6 +278,13 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     pub fn keep_regret(&mut self, regret: Regret) -> Result<(), Error> {
         if let Block::Mean(batch @ 2..) = self.params.block {
             return Err(Error::parameter("batch", batch, "1 where regret is counted"));
+        }
+        if regret.flight.len() != self.flights.len() {
+            return Err(Error::shape(
+                "regret",
+                format_args!("an account of the {} gradients in flight", self.flights.len()),
+                format_args!("{}", regret.flight.len()),
+            ));
         }
         self.regret = Some(regret);
         Ok(())
@@ -329,6 +350,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 format_args!("{n}"),
             ));
         }
+        let outputs = self.hypothesis.outputs();
+        let fits = |flight: &Flight<_, L::Scores>| {
+            let known = self.ledger.is_none() || flight.example < n;
+            known && flight.coef.as_ref().len() == outputs
+        };
+        if let Some(flight) = self.flights.iter().find(|flight| !fits(flight)) {
+            return Err(Error::shape(
+                "flights",
+                format_args!("{outputs} coefficients of an example that the ledger has"),
+                format_args!("{} of example {}", flight.coef.as_ref().len(), flight.example),
+            ));
+        }
         let order = Ahead::new(order.into_iter());
         let report = match self.params.block {
             Block::Mean(batch) => self.run_batches(data, order, batch)?,
@@ -381,10 +414,16 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
             report.examples += size as u64;
             report.updates += moving as u64;
+            // From before, when there was a delay.
+            let late = std::mem::take(&mut self.flights);
             if self.regret.is_some() {
-                self.count_regret(Some((scores.as_ref(), coef.as_ref())), true);
+                let fresh = late.is_empty().then_some((scores.as_ref(), coef.as_ref()));
+                self.count_regret(fresh, late.len() + 1);
             }
             let eta = self.shrink();
+            for Flight { example, row, mut coef } in late {
+                self.apply(example, &row, coef.as_mut(), eta);
+            }
             let share = 1.0 / size as f64;
             for (i, row, coef) in &mut terms[..moving] {
                 let coef = coef.as_mut();
@@ -407,7 +446,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let mut coef = self.loss.zeros();
         // From earlier runs, and from this one, which are younger.
         let mut kept = std::mem::take(&mut self.flights);
-        let mut here: VecDeque<Term<'_, X, L>> = VecDeque::with_capacity(delay + 1);
+        let mut here: VecDeque<Term<'_, X, L>> = VecDeque::new();
         let outcome = loop {
             let (i, row) = match self.take(data, &mut order, &mut scores, &mut coef, &mut report) {
                 Ok(Some(taken)) => taken,
@@ -417,14 +456,16 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             report.examples += 1;
             report.updates += u64::from(coef.as_ref().iter().any(|&c| c != 0.0));
             here.push_back((i, row, coef.clone()));
-            let arrives = kept.len() + here.len() > delay;
+            // More than one only where the delay was longer before.
+            let arriving = (kept.len() + here.len()).saturating_sub(delay);
             if self.regret.is_some() {
                 // Only a gradient taken at the present w has a known product with it.
-                let fresh = (delay == 0).then_some((scores.as_ref(), coef.as_ref()));
-                self.count_regret(fresh, arrives);
+                let fresh = delay == 0 && arriving == 1;
+                let fresh = fresh.then_some((scores.as_ref(), coef.as_ref()));
+                self.count_regret(fresh, arriving);
             }
             let eta = self.shrink();
-            if arrives {
+            for _ in 0..arriving {
                 if let Some(Flight { example, row, mut coef }) = kept.pop_front() {
                     self.apply(example, &row, coef.as_mut(), eta);
                 } else if let Some((i, row, mut coef)) = here.pop_front() {
@@ -461,6 +502,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let Some(i) = next else {
             return Ok(None);
         };
+        data.check_label(i, self.loss.classes())?;
         let row = data.rows().row(i);
         self.hypothesis.score(row, scores.as_mut());
         if !scores.as_ref().iter().all(|s| s.is_finite()) {
@@ -480,13 +522,13 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Enters the coming step into the regret's account. `fresh` holds the scores and coefficients of
     /// the gradient that arrives, if it was taken at the present w.
     #[inline(never)]
-    fn count_regret(&mut self, fresh: Option<(&[f64], &[f64])>, arrives: bool) {
+    fn count_regret(&mut self, fresh: Option<(&[f64], &[f64])>, arriving: usize) {
         let Params { lambda, schedule, t0, .. } = self.params;
         let norm2 = self.hypothesis.norm2();
         let Some(regret) = &mut self.regret else {
             return;
         };
-        let g = if arrives { regret.arriving() } else { 0.0 };
+        let g = regret.arriving(arriving);
         let d = match fresh {
             Some((scores, coef)) => {
                 let cross: f64 = scores.iter().zip(coef).map(|(s, c)| s * c).sum();
@@ -494,7 +536,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
             None => lambda * norm2.sqrt() + g,
         };
-        regret.step(schedule.eta(lambda, t0 + (self.t + 1) as f64), lambda, d, arrives);
+        regret.step(schedule.eta(lambda, t0 + (self.t + 1) as f64), lambda, d, arriving);
     }
 
     /// Begins a step: shrinks w, and returns the step size.
@@ -554,6 +596,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     where
         L: Clone,
     {
+        if let Some((c, _)) = parts.iter().find(|(c, _)| !c.is_finite()) {
+            return Err(Error::parameter("factor", c, "finite"));
+        }
         let hypotheses: Vec<(f64, &H)> =
             parts.iter().map(|(c, part)| (*c, &part.hypothesis)).collect();
         let mut hypothesis = H::combine(&hypotheses)?;
@@ -570,6 +615,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         H: Clone,
         L: Clone,
     {
+        if share == 1.0 {
+            let ledger = self.ledger.as_ref().map(Ledger::empty);
+            return Ok(Trainer { ledger, ..self.clone() });
+        }
         let steps = |t: u64| (t as f64 * share).round() as u64;
         let Params { t0, average_from, .. } = self.params;
         let first = 1 + steps(average_from.max(1) - 1);
@@ -585,20 +634,34 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Takes in what copies made by [`shard`](Trainer::shard) have learned.
     pub(crate) fn merge(&mut self, shards: &[Self], shares: &[f64]) -> Result<(), Error>
     where
+        H: Clone,
         L: Clone,
     {
-        let before: u64 = shares.iter().map(|s| (self.t as f64 * s).round() as u64).sum();
-        let t = self.t + shards.iter().map(|shard| shard.t).sum::<u64>() - before;
-        let parts: Vec<(f64, &H)> =
-            shares.iter().copied().zip(shards.iter().map(|shard| &shard.hypothesis)).collect();
-        let mut hypothesis = H::combine(&parts)?;
-        hypothesis.set_average_weight(self.params.average.total(self.params.average_count(t)));
+        let before: Vec<f64> = shares.iter().map(|share| self.t as f64 * share).collect();
+        let done = |k: usize| shards[k].t as f64 - before[k].round();
+        let all: f64 = (0..shards.len()).map(done).sum();
+        let t = self.t + all as u64;
+        // Else w is no longer 1/(lambda t) times the sum of what the ledger has.
+        let exact = (0..shards.len())
+            .all(|k| before[k].fract() == 0.0 && (done(k) - shares[k] * all).abs() < 1e-6);
+        let hypothesis = match shards {
+            [shard] => shard.hypothesis.clone(),
+            _ => {
+                let parts: Vec<(f64, &H)> =
+                    shares.iter().copied().zip(shards.iter().map(|s| &s.hypothesis)).collect();
+                let mut hypothesis = H::combine(&parts)?;
+                let count = self.params.average_count(t);
+                hypothesis.set_average_weight(self.params.average.total(count));
+                hypothesis
+            }
+        };
+        let complete = self.complete && exact;
         let ledger = self.ledger.take().map(|mut ledger| {
             shards.iter().filter_map(|shard| shard.ledger.as_ref()).for_each(|l| ledger.add(l));
             ledger
         });
         *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
-        self.ledger = ledger;
+        (self.ledger, self.complete) = (ledger, complete);
         Ok(())
     }
 
@@ -607,7 +670,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let ledger = self.ledger.as_ref()?;
         let s = self.params.t0 + self.t as f64;
         // Without the closed form of w (see `plain`) the ledger is no dual point of this w.
-        let is_one = self.plain && self.t > 0 && ledger.len() == n_examples;
+        let is_one = self.plain && self.complete && self.t > 0 && ledger.len() == n_examples;
         is_one.then_some((ledger, n_examples as f64 / s))
     }
 
@@ -704,6 +767,7 @@ where
         let (mut scores, mut scratch) = (trainer.loss.zeros(), trainer.loss.zeros());
         let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
         for i in rows {
+            data.check_label(i, trainer.loss.classes())?;
             let row = data.rows().row(i);
             let (y, weight) = (data.label(i), data.weight(i));
             self.mean.as_ref().unwrap_or(&trainer.hypothesis).score(row, scores);

@@ -358,11 +358,14 @@ fn dual_ascent_starts_where_pegasos_stops() {
         let mut dual = DualAscent::take_over(&trainer, &data).unwrap();
         let stands = dual.certificate(&data).unwrap();
         let near = |a: f64, b: f64, tol: f64| (a - b).abs() < tol * (1.0 + b.abs());
-        assert!(near(stands.dual, stood.dual, 1e-9), "{params:?}: {stands:?} {stood:?}");
-        assert!(near(dual.dual_value(&data), stood.dual, 1e-6), "{params:?}");
-        // A ledger in f32 is scaled down where its roundings leave the domain, w with it.
-        let error = distance(&flat(&dual.result::<f64>()), &flat(trainer.hypothesis()));
-        assert!(error < if whole { 1e-13 } else { 1e-6 }, "{params:?}: {error}");
+        // From a = 0, where D is 0 for these losses, if that is higher.
+        if stood.dual >= 0.0 || stands.dual != 0.0 {
+            assert!(near(stands.dual, stood.dual, 1e-9), "{params:?}: {stands:?} {stood:?}");
+            assert!(near(dual.dual_value(&data), stood.dual, 1e-6), "{params:?}");
+            // A ledger in f32 is scaled down where its roundings leave the domain, w with it.
+            let error = distance(&flat(&dual.result::<f64>()), &flat(trainer.hypothesis()));
+            assert!(error < if whole { 1e-13 } else { 1e-6 }, "{params:?}: {error}");
+        }
         let mut last = dual.dual_value(&data);
         for i in epochs(problem.n, 5, 5) {
             dual.run(&data, [i]).unwrap();

@@ -140,6 +140,21 @@ impl Problem {
     pub fn objective(&self, rule: Rule, w: &[f64], constant: f64, lambda: f64) -> f64 {
         (0..self.n).map(|i| self.round(i, rule, w, constant, lambda)).sum::<f64>() / self.n as f64
     }
+
+    /// `w(a)`, and D at it: a lower bound on the minimum of P, for any a in the domain.
+    pub fn image(&self, rule: Rule, a: &[f64], constant: f64, lambda: f64) -> (Vec<f64>, f64) {
+        let (n, k, d) = (self.n as f64, rule.outputs(), self.d + 1);
+        let (mut w, mut sum) = (vec![0.0; k * d], 0.0);
+        for (i, a) in a.chunks(k).enumerate().filter(|(i, _)| self.weight[*i] > 0.0) {
+            let x = self.features(i, constant);
+            for (w, a) in w.chunks_mut(d).zip(a) {
+                add(w, self.weight[i] * a / (lambda * n), &x);
+            }
+            sum += self.weight[i] * rule.dual(a, self.y[i]).expect("a point of the domain");
+        }
+        let dual = sum / n - lambda / 2.0 * dot(&w, &w);
+        (w, dual)
+    }
 }
 
 /// A loss, as the papers write it.
@@ -172,6 +187,29 @@ impl Rule {
             Rule::CrammerSinger(_) => {
                 let y = y as usize;
                 (1.0 + f[first_largest(f, y)] - f[y]).max(0.0)
+            }
+        }
+    }
+
+    /// The conjugate at -a, negated: of an example's dual variables what they add to D. None outside
+    /// its domain.
+    pub fn dual(self, a: &[f64], y: u32) -> Option<f64> {
+        match self {
+            Rule::Margin(loss) => {
+                let a = sign(y) * a[0];
+                let entropy = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
+                match loss {
+                    AnyLoss::SquaredHinge => (a >= 0.0).then_some(a - a * a / 4.0),
+                    _ if !(0.0..=1.0).contains(&a) => None,
+                    AnyLoss::Hinge => Some(a),
+                    AnyLoss::Logistic => Some(entropy(a) + entropy(1.0 - a)),
+                }
+            }
+            Rule::CrammerSinger(k) => {
+                let y = y as usize;
+                let below = (0..k).filter(|&r| r != y).all(|r| a[r] <= 0.0);
+                let sums = a.iter().sum::<f64>().abs() < 1e-12 && a[y] <= 1.0 + 1e-12;
+                (below && sums).then_some(a[y])
             }
         }
     }
