@@ -515,15 +515,19 @@ fn parts<S: Scalar + numpy::Element, L: Loss + Clone + Send>(
             dict.set_item(name, value)?;
         }
         let flights = flights.iter().map(|Flight { example, row, coef }| {
-            let coef = coef.as_ref().to_vec();
-            Ok(match row {
-                KeptRow::Dense(values) => (*example, None, PyArray1::from_slice(py, values), coef),
+            let dict = PyDict::new(py);
+            dict.set_item("example", example)?;
+            dict.set_item("coef", coef.as_ref().to_vec())?;
+            let (indices, values) = match row {
+                KeptRow::Dense(values) => (None, values),
                 KeptRow::Sparse { indices, values } => {
                     let indices: Vec<i64> = indices.iter().map(|&j| j as i64).collect();
-                    let indices = Some(PyArray1::from_vec(py, indices));
-                    (*example, indices, PyArray1::from_slice(py, values), coef)
+                    (Some(PyArray1::from_vec(py, indices)), values)
                 }
-            })
+            };
+            dict.set_item("indices", indices)?;
+            dict.set_item("values", PyArray1::from_slice(py, values))?;
+            Ok(dict)
         });
         dict.set_item("flights", flights.collect::<PyResult<Vec<_>>>()?)?;
         dict.set_item("regret", regret.as_ref().map(Regret::numbers))?;
@@ -556,11 +560,15 @@ impl AnyPart for Vec<Bound<'_, PyDict>> {
             sum_q: number("sum_q")?,
         };
         let linear = Linear::from_state(item("n_features")?.extract()?, state)?;
-        type Parts<'py, S> =
-            (usize, Option<PyReadonlyArray1<'py, i64>>, PyReadonlyArray1<'py, S>, Vec<f64>);
-        let flights: Vec<Parts<'_, S>> = item("flights")?.extract()?;
-        let flights = flights.iter().map(|(example, indices, values, coef)| {
-            let values = values.as_slice()?.to_vec();
+        let flights: Vec<Bound<'_, PyDict>> = item("flights")?.extract()?;
+        let flights = flights.iter().map(|flight| {
+            let item = |name: &str| {
+                let item = flight.get_item(name)?;
+                item.ok_or_else(|| PyValueError::new_err(format!("a flight lacks {name:?}")))
+            };
+            let values = item("values")?;
+            let values = values.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec();
+            let indices: Option<PyReadonlyArray1<'_, i64>> = item("indices")?.extract()?;
             let row = match indices {
                 None => KeptRow::Dense(values),
                 Some(indices) => KeptRow::Sparse {
@@ -568,7 +576,7 @@ impl AnyPart for Vec<Bound<'_, PyDict>> {
                     values,
                 },
             };
-            Ok(Flight { example: *example, row, coef: coef.clone() })
+            Ok(Flight { example: item("example")?.extract()?, row, coef: item("coef")?.extract()? })
         });
         let flights = flights.collect::<PyResult<_>>()?;
         let regret: Option<Vec<f64>> = item("regret")?.extract()?;
@@ -862,13 +870,15 @@ fn end_dual<S: Scalar, L: Loss + Clone>(problems: &mut Problems<S, L>) -> Result
         };
         let trainer = &problem.trainer;
         let linear = dual.result::<S>();
-        if !S::from_f64(linear.state().norm2.sqrt()).to_f64().is_finite() {
-            return Err(Error::non_finite("X", format_args!("w overflows")));
-        }
         // Begun and interrupted, it still is what later steps go on from.
-        let t = trainer.t()
-            + problem.epochs.max(1) * (dual.dual().len() / linear.state().b.len()) as u64;
+        let n_examples = (dual.dual().len() / linear.outputs()) as u64;
+        let t = trainer.t() + problem.epochs.max(1) * n_examples;
         let trainer = Trainer::resume(linear, trainer.loss().clone(), *trainer.params(), t)?;
+        // As the trainer keeps it: w times lambda t, in the scalar of the data.
+        if !S::from_f64(trainer.hypothesis().state().norm2.sqrt()).to_f64().is_finite() {
+            let lambda = trainer.params().lambda;
+            return Err(Error::non_finite("X", format_args!("w overflows at lambda = {lambda:?}")));
+        }
         *problem = Problem::new(trainer);
     }
     Ok(())

@@ -381,7 +381,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         for name, value, wanted in [
             ("learning_rate", self.learning_rate, self.learning_rate == "pegasos"),
             ("projection", self.projection, not self.projection),
-            ("average", self.average, isinstance(self.average, bool) and not self.average),
+            ("average", self.average, isinstance(self.average, bool | np.bool_) and not self.average),
             ("batch_size", self.batch_size, self.batch_size == 1),
             ("sampling", sampling, sampling not in ("replacement", "an array")),
             ("early_stopping", self.early_stopping, not self.early_stopping),

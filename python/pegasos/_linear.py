@@ -459,6 +459,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             X.sum_duplicates()
         with np.errstate(all="ignore"):
             curvature = 2.0 * (row_norms(X, squared=True) + self._constant() ** 2)
+            assert_all_finite(curvature, input_name="X")
             if data.labels[1] is not None:
                 curvature = curvature * data.labels[1]
         assert_all_finite(curvature, input_name="X")
