@@ -449,7 +449,7 @@ struct Zero {
 impl AnyPart for Zero {
     fn part<S: Scalar + numpy::Element>(&self, _: usize, outputs: usize) -> PyResult<Part<S>> {
         let linear = Linear::new(outputs, self.n_features, self.constant)?;
-        Ok(Part { linear, flights: Vec::new(), regret: None })
+        Ok(Part { linear, flights: Vec::new(), regret: Some(Regret::default()) })
     }
 }
 
@@ -473,8 +473,9 @@ fn problems<S: Scalar, L: Loss>(
             Ok(Flight { example, row, coef: scores })
         };
         trainer.set_flights(flights.into_iter().map(flight).collect::<PyResult<_>>()?);
-        if parsed.regret {
-            trainer.keep_regret(regret.unwrap_or_default())?;
+        // One that has lost count, as by a merge, does not begin anew.
+        if let Some(regret) = regret.filter(|_| parsed.regret) {
+            trainer.keep_regret(regret)?;
         }
         Ok(Problem::new(trainer))
     };
@@ -576,7 +577,23 @@ impl AnyPart for Vec<Bound<'_, PyDict>> {
                     values,
                 },
             };
-            Ok(Flight { example: item("example")?.extract()?, row, coef: item("coef")?.extract()? })
+            let (example, coef): (_, Vec<f64>) =
+                (item("example")?.extract()?, item("coef")?.extract()?);
+            let d = linear.n_features();
+            let (fits, values) = match &row {
+                KeptRow::Dense(values) => (values.len() == d, values),
+                KeptRow::Sparse { indices, values } => {
+                    let inside = indices.iter().all(|&j| j < d);
+                    (inside && indices.len() == values.len(), values)
+                }
+            };
+            let finite = values.iter().all(|x| x.to_f64().is_finite());
+            if !(fits && finite && coef.iter().all(|c| c.is_finite())) {
+                return Err(PyValueError::new_err(format!(
+                    "a flight must hold finite numbers, of {d} features at most"
+                )));
+            }
+            Ok(Flight { example, row, coef })
         });
         let flights = flights.collect::<PyResult<_>>()?;
         let regret: Option<Vec<f64>> = item("regret")?.extract()?;
@@ -650,6 +667,9 @@ fn run_shards<X: Rows, L: Loss + Clone + Send>(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let order: Vec<usize> = order.rows(data.len())?.collect();
+    if shards > order.len() {
+        return Err(Error::parameter("shards", shards, "such that each has a row").into());
+    }
     let (count, batch, mut copies, parts) = py.detach(|| {
         let problems = lock(problems);
         let block = problems.first().map(|p| p.trainer.params().block);
@@ -747,8 +767,8 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
     Ok(())
 }
 
-/// Visits as many examples as there are, or fewer where the tolerance may be reached. Returns visits,
-/// moves and the mean loss, summed over the problems.
+/// Visits as many examples as there are, or fewer where the tolerance may be reached. Returns visits and
+/// moves, summed over the problems, and their mean loss.
 fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
     py: Python<'_>,
     problems: &Mutex<Problems<X::Scalar, L>>,
@@ -764,7 +784,11 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
         .detach(|| lock(problems).iter().map(|problem| (None, problem.solved.is_some())).collect());
     let pool = pool_for(threads, passes.len())?;
     let mut sum = Report::default();
+    let count = passes.len();
     work(py, progress, |size| {
+        if passes.iter().all(|(_, over)| *over) {
+            return Ok(None);
+        }
         let mut problems = lock(problems);
         let mut pairs: Vec<_> = problems.iter_mut().zip(&mut passes).collect();
         let report = total(each(&pool, &mut pairs, |_, (problem, (pass, over))| {
@@ -783,8 +807,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
             Ok(report)
         }))?;
         sum += report;
-        let over = passes.iter().all(|(_, over)| *over);
-        Ok((!over).then_some(report.examples as usize))
+        Ok(Some((report.examples as usize).div_ceil(count)))
     })?;
     let loss = py.detach(|| {
         let mut loss = 0.0;
@@ -792,7 +815,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
             problem.epochs += 1;
             loss += problem.dual.as_ref().map_or(0.0, |dual| dual.mean_loss(data));
         }
-        loss
+        loss / count as f64
     });
     Ok((sum.examples, sum.updates, loss))
 }
@@ -1061,7 +1084,7 @@ impl LinearTrainer {
         })
     }
 
-    /// An epoch of dual ascent; returns visits, moves and the mean loss, summed over the problems.
+    /// An epoch of dual ascent; returns visits and moves, summed over the problems, and their mean loss.
     #[pyo3(signature = (x, labels, order, tol, *, threads = 1, progress = None))]
     #[allow(clippy::too_many_arguments)]
     fn ascend(

@@ -642,8 +642,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let all: f64 = (0..shards.len()).map(done).sum();
         let t = self.t + all as u64;
         // Else w is no longer 1/(lambda t) times the sum of what the ledger has.
-        let exact = (0..shards.len())
-            .all(|k| before[k].fract() == 0.0 && (done(k) - shares[k] * all).abs() < 1e-6);
+        let exact = (0..shards.len()).all(|k| {
+            (before[k] - before[k].round()).abs().max((done(k) - shares[k] * all).abs()) < 1e-6
+        });
         let hypothesis = match shards {
             [shard] => shard.hypothesis.clone(),
             _ => {

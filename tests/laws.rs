@@ -633,6 +633,28 @@ fn a_certificate_of_shards_claims_no_more_than_its_ledger() {
     }
 }
 
+/// Epochs on the same shards keep the closed form, and with it the certificate, whatever the roundings
+/// of shares.
+#[test]
+fn equal_epochs_of_shards_keep_the_certificate() {
+    for n in 2..120 {
+        let problem = Problem::new(n, 3, n as u64).unweighted();
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        let params = Params { lambda: 0.1, ..Params::default() };
+        for sizes in [vec![1; n], vec![1, n - 1], vec![n / 2, n - n / 2]] {
+            let mut trainer = trainer::<f64, _>(HINGE, 3, params);
+            trainer.keep_ledger(n);
+            for epoch in 0..6 {
+                sharded_epochs(&mut trainer, &data, &sizes, epoch..epoch + 1).unwrap();
+                let now = trainer.certificate(&data).unwrap();
+                let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.1, trainer.t() as f64);
+                let right = (now.dual - exact).abs() < 1e-9;
+                assert!(right, "{n} in {sizes:?}, epoch {epoch}: {now:?}, not {exact}");
+            }
+        }
+    }
+}
+
 /// A part may be longer or shorter than was announced.
 #[test]
 fn a_certificate_of_unannounced_parts_claims_no_more_than_its_ledger() {
@@ -1032,6 +1054,37 @@ fn the_settled_sleep_and_change_nothing() {
     }
     law(HINGE, &Problem::new(200, 4, 35), 0.01);
     law(CLASSES, &Problem::of_classes(200, 4, 3, 35), 0.01);
+}
+
+/// Who fell asleep is woken by an evaluation that finds them wrong, not by the next pass alone.
+#[test]
+fn an_evaluation_wakes_whom_a_step_would_move() {
+    fn law(loss: impl Loss + Clone, problem: &Problem) {
+        let n = problem.n;
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(loss, 1e-3, n, problem.d, 1.0).unwrap();
+        let due = |dual: &DualAscent<_>| -> Vec<usize> {
+            let mut due: Vec<usize> = dual.clone().pass(Sampling::Storage, 0).unwrap().collect();
+            due.sort_unstable();
+            due
+        };
+        let mut woken = 0;
+        for _ in 0..60 {
+            let order = dual.pass(Sampling::Shuffle, 0).unwrap();
+            dual.run(&data, order).unwrap();
+            let before = due(&dual);
+            dual.certificate(&data).unwrap();
+            let after = due(&dual);
+            for i in 0..n {
+                let moves = dual.clone().run(&data, [i]).unwrap().updates > 0;
+                assert!(!moves || after.contains(&i), "{i} sleeps");
+                woken += usize::from(moves && !before.contains(&i));
+            }
+        }
+        assert!(woken > 0);
+    }
+    law(HINGE, &Problem::new(80, 4, 41));
+    law(CLASSES, &Problem::of_classes(80, 4, 3, 41));
 }
 
 /// Cut short, ascent stands where it stands, and what it says is true.

@@ -495,6 +495,39 @@ fn a_game_in_pieces_is_the_game() {
     }
 }
 
+/// Delays may change while gradients are in flight.
+#[test]
+fn no_comparator_beats_the_bound_when_delays_change() {
+    let problem = Problem::new(200, 3, 6);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
+    for (lambda, schedule) in schedules() {
+        let linear = Linear::<f64>::new(1, 3, 1.0).unwrap();
+        let mut learner = Trainer::new(linear, loss, params(lambda, schedule, 12)).unwrap();
+        learner.keep_regret(Regret::default()).unwrap();
+        let mut paid = 0.0;
+        for t in 0..200 {
+            let w = flat(learner.hypothesis());
+            paid += problem.round(t, Rule::HINGE, &w, 1.0, lambda);
+            learner.run(&data, [t]).unwrap();
+            if t % 20 == 19 {
+                let params = params(lambda, schedule, [3, 0, 20, 1, 7][t / 20 % 5]);
+                let linear = Linear::from_state(3, learner.hypothesis().state().clone()).unwrap();
+                let mut next = Trainer::resume(linear, loss, params, learner.t()).unwrap();
+                next.set_flights(learner.flights().clone());
+                next.keep_regret(learner.regret().unwrap().clone()).unwrap();
+                learner = next;
+            }
+        }
+        let regret = learner.regret().unwrap().clone();
+        assert!((regret.loss - paid).abs() < 1e-10 * paid);
+        let bound = regret.bound(2.0 * RADIUS, 0.0);
+        let rounds = problem.clone();
+        let game = Game { rounds, rule: Rule::HINGE, lambda, paid, regret };
+        assert!(paid - game.fixed_pays(&game.best()) <= bound, "{lambda} {schedule:?}");
+    }
+}
+
 /// A row's columns may come in pieces; its gradient is as long as it is.
 #[test]
 fn repeated_columns_do_not_shorten_gradients() {

@@ -330,6 +330,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                     if np.isnan(run.objective):
                         run.evaluate(data, self.tol, True, threads)
                     return
+            if run.rising:
+                bar.total = bar.n
         if self.tol is not None:
             warnings.warn(
                 f"fit stopped after max_iter={self.max_iter} epochs short of tol={self.tol}"

@@ -620,6 +620,11 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
                 "estimators must have the same number of features, got "
                 f"{first.n_features_in_} and {model.n_features_in_}"
             )
+        names = [getattr(m, "feature_names_in_", None) for m in (first, model)]
+        if not np.array_equal(*names):
+            raise ValueError(
+                f"estimators must have the same feature names, got {names[0]!r} and {names[1]!r}"
+            )
     factors = np.ones(len(models)) if weights is None else np.asarray(weights, dtype=np.float64)
     if factors.shape != (len(models),) or not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ValueError(
@@ -627,6 +632,8 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
         )
     if not factors.any():
         raise ValueError("weights must be > 0 somewhere, got only zeros")
+    # First by the largest: their sum may overflow.
+    factors = factors / factors.max()
     trainers = [model._trainer for model in models]
     merged = clone(first)
     merged.n_features_in_ = first.n_features_in_
@@ -638,5 +645,4 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
         max(model._epoch for model in models),
     )
     merged._settle(run, first.classes_)
-    merged.n_iter_ = max(model.n_iter_ for model in models)
     return merged

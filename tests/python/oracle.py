@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 #: sup -l'(m) m: a bound on alpha ||w||^2 at the minimiser, for examples of mean weight 1.
 RADIUS2 = {"hinge": 1.0, "squared_hinge": 0.5, "log_loss": 0.278464542761}
@@ -236,7 +238,7 @@ def objective(w, X, signs, weights, loss, alpha, constant):
     return alpha / 2.0 * (w @ w) + np.mean(weights * loss_value(loss, m))
 
 
-def objective_of_all(w, X, y, weights, alpha, constant):
+def objective_of_classes(w, X, y, weights, alpha, constant):
     """``P`` of Crammer and Singer's loss, ``w`` having a row for each class."""
     scores = augmented(X, constant) @ w.T
     own = scores[np.arange(len(y)), y]
@@ -258,3 +260,48 @@ def dual_value(sums, steps, X, signs, weights, loss, alpha, constant):
     w = (a * signs) @ X / (alpha * n)
     of_loss = weights[counted] * conjugate(loss, a[counted] / weights[counted])
     return -np.sum(of_loss) / n - alpha / 2.0 * (w @ w)
+
+
+#: What may be learned: a loss of two classes, or more classes jointly or one by one by the hinge.
+TASKS = ["hinge", "squared_hinge", "log_loss", "jointly", "ovr"]
+
+
+def weights_of(model):
+    """A row for each problem or class, ending with the weight of the constant feature."""
+    scaling = model.intercept_scaling if model.fit_intercept else 1.0
+    intercepts = model.intercept_.astype(np.float64) / scaling
+    return np.column_stack([model.coef_.astype(np.float64), intercepts])
+
+
+def objective_of(task, w, X, y, weights, alpha, constant):
+    """``P`` of such weights, summed over the problems."""
+    weights = np.ones(len(y)) if weights is None else weights
+    if task == "jointly":
+        return objective_of_classes(w, X, y, weights, alpha, constant)
+    loss = "hinge" if task == "ovr" else task
+    return sum(
+        objective(row, X, np.where(y == k, 1.0, -1.0), weights, loss, alpha, constant)
+        for row, k in zip(w, [1] if len(w) == 1 else range(len(w)), strict=True)
+    )
+
+
+def objective_of_model(task, model, X, y, weights=None):
+    """``P`` from what the model shows of itself."""
+    constant = model.intercept_scaling if model.fit_intercept else 0.0
+    return objective_of(task, weights_of(model), X, y, weights, model.alpha, constant)
+
+
+def liblinear(task, X, y, weights, alpha, constant):
+    """The weights that LIBLINEAR finds, which regularises its intercept too."""
+    params = {"C": 1.0 / (alpha * len(y)), "fit_intercept": constant > 0.0, "max_iter": 10**6}
+    params |= {"intercept_scaling": constant or 1.0, "tol": 1e-10, "random_state": 0}
+    if task == "log_loss":
+        model = LogisticRegression(solver="liblinear", **params)
+    elif task == "jointly":
+        # Another algorithm, whose tolerance is on other numbers.
+        model = LinearSVC(multi_class="crammer_singer", **{**params, "tol": 1e-8})
+    else:
+        model = LinearSVC(loss="squared_hinge" if task == "squared_hinge" else "hinge", **params)
+    model.fit(np.asarray(X, dtype=np.float64), y, sample_weight=weights)
+    intercepts = np.ravel(model.intercept_) / (constant or 1.0)
+    return np.column_stack([model.coef_, np.broadcast_to(intercepts, len(model.coef_))])

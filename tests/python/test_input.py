@@ -115,6 +115,15 @@ def test_values_whose_products_overflow(form, loss, average, dtype, examples):
         assert unchanged(model, lambda: model.fit(form(huge), y), match)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_huge_value_is_not_called_nan(form, examples):
+    X, y = examples
+    X[30, 2] = 1e300
+    for weight in (None, np.where(np.arange(60) == 30, 0.0, 1.0)):
+        match = "X must be finite|X contains infinity"
+        refused(form(X), y, match, loss="squared_hinge", sample_weight=weight)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_labels_that_are_not_finite(value, examples):
     X, y = examples

@@ -21,7 +21,8 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
-from pegasos import PegasosClassifier, io
+from pegasos import OnlineGradientClassifier, PegasosClassifier, io
+from pegasos._core import LinearTrainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,10 @@ def assert_same(ours: PegasosClassifier, theirs: PegasosClassifier) -> None:
         {"fit_intercept": False, "t0": 10.0},
         {"class_weight": {0: 1.0, 1: 2.0, 2: 0.5}, "sampling": "blocks"},
         {"sampling": np.arange(80)[::-1]},
+        {"solver": "dual"},
+        {"shards": 3, "average": "uniform"},
+        {"multi_class": "crammer_singer"},
+        {"multi_class": "crammer_singer", "average": True, "projection": True},
     ],
     ids=str,
 )
@@ -94,6 +99,37 @@ def test_a_certified_fit_comes_back(tmp_path: Path) -> None:
     loaded = again(model, tmp_path)
     assert_same(model, loaded)
     assert 0.0 < loaded.duality_gap_ <= 0.1 * loaded.objective_
+
+
+def learner(rows: Any = X, **params: Any) -> OnlineGradientClassifier:
+    """An online learner with gradients in flight."""
+    return OnlineGradientClassifier(**{"delay": 3, "random_state": 7, **params}).fit(rows, Y)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"delay": 0},
+        {"radius": None, "alpha": 0.1, "learning_rate": "pegasos"},
+        {"radius": np.float32(2.5), "delay": np.int64(2)},
+        {"loss": "log_loss", "multi_class": "ovr", "average": "uniform"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_online_learners(form: Any, dtype: Any, params: dict[str, Any], tmp_path: Path) -> None:
+    rows = form(X.astype(dtype))
+    model = learner(rows, **params)
+    loaded = again(model, tmp_path)
+    assert type(loaded) is OnlineGradientClassifier
+    assert loaded.get_params() == model.get_params()
+    assert_same(model, loaded)
+    for part in [slice(50, 51), slice(0, 20)]:
+        model.partial_fit(rows[part], Y[part])
+        loaded = again(loaded.partial_fit(rows[part], Y[part]), tmp_path)
+        assert_same(model, loaded)
 
 
 def test_sparse_stream_goes_on(tmp_path: Path) -> None:
@@ -274,8 +310,9 @@ def load_or_refuse(path: Path, content: bytes) -> bool:
     return True
 
 
-def test_truncated_files(tmp_path: Path) -> None:
-    io.save(trained(average=True), tmp_path / "model")
+@pytest.mark.parametrize("make", [lambda: trained(average=True), learner])
+def test_truncated_files(make: Callable[[], Any], tmp_path: Path) -> None:
+    io.save(make(), tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
     assert load_or_refuse(tmp_path / "broken", whole)
     for length in [*range(0, len(whole), 97), len(whole) - 1]:
@@ -283,8 +320,9 @@ def test_truncated_files(tmp_path: Path) -> None:
     assert not load_or_refuse(tmp_path / "broken", whole + b"\0")
 
 
-def test_flipped_bytes(tmp_path: Path) -> None:
-    io.save(trained(average=True), tmp_path / "model")
+@pytest.mark.parametrize("make", [lambda: trained(average=True), learner])
+def test_flipped_bytes(make: Callable[[], Any], tmp_path: Path) -> None:
+    io.save(make(), tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
     dice = random.Random(0)
     loaded = 0
@@ -357,6 +395,30 @@ def test_changed_files(change: Change, message: str, tmp_path: Path) -> None:
         io.load(path)
     assert str(caught.value).startswith(f"{path}: not a model file of pegasos: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f.update(values=f["values"][:4]),
+        lambda f: f.update(values=np.append(f["values"], 1.0)),
+        lambda f: f.update(values=f["values"] * np.nan),
+        lambda f: f.update(coef=[np.inf for _ in f["coef"]]),
+        lambda f: f.update(coef=f["coef"][:-1]),
+        lambda f: f.update(indices=np.array([0, 1, 2, 3, 5])),
+        lambda f: f.update(indices=np.array([0, 1, 2, 3, -1])),
+        lambda f: f.update(indices=np.array([0, 1])),
+        lambda f: f.pop("coef"),
+    ],
+)
+def test_damaged_gradients_in_flight(change: Callable[..., Any]) -> None:
+    parts = learner()._trainer.parts()
+    LinearTrainer.from_parts(parts)
+    flights = [flight for flight in parts["problems"][0]["flights"] if any(flight["coef"])]
+    assert flights
+    change(flights[0])
+    with pytest.raises((ValueError, TypeError)):
+        LinearTrainer.from_parts(parts)
 
 
 def test_what_the_changes_start_from_is_sound(tmp_path: Path) -> None:

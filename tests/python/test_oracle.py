@@ -422,6 +422,18 @@ def test_crammer_singer_for_any_number_of_classes(dtype, d, n_classes):
         assert close(learned_all(model), want.w, 1e-9 if dtype == np.float64 else 1e-4)
 
 
+@pytest.mark.parametrize("form", [reversed_rows, split])
+@pytest.mark.parametrize("n_classes", [3, 4, 9])
+def test_crammer_singer_on_rows_in_any_order(n_classes, form):
+    X, y, weights, order = examples(n_classes=n_classes)
+    model = model_of(order, average=True)
+    want = jointly(model, X, y, [order] * 3, weights)
+    for index in (np.int32, np.int64):
+        S = form(sparse.csr_array(X))
+        S.indptr, S.indices = S.indptr.astype(index), S.indices.astype(index)
+        assert close(learned_all(model.fit(S, y, sample_weight=weights)), want.w, 1e-9)
+
+
 @pytest.mark.parametrize("pieces", [[7, 8, 18], [1, 2, 3, 4]], ids=["pieces", "single rows"])
 def test_crammer_singer_goes_on(pieces):
     X, y, weights, _ = examples(n_classes=4)
@@ -450,8 +462,8 @@ def online_like(model, X, y, order, weights=None):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("intercept", [None, 2.5])
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
-@pytest.mark.parametrize("radius", [0.3, 2.0, None])
-@pytest.mark.parametrize("delay", [0, 1, 4, 100])
+@pytest.mark.parametrize("radius", [0.5, None])
+@pytest.mark.parametrize("delay", [0, 4, 100])
 @pytest.mark.parametrize("steps", [("invscaling", 0.5), ("invscaling", 1.0), ("constant", 0.0)])
 @pytest.mark.parametrize("task", [*LOSSES, "classes"])
 def test_online_gradient_descent(task, steps, delay, radius, alpha, intercept, weighted):
@@ -491,7 +503,8 @@ def test_online_gradient_descent_with_the_steps_of_pegasos(task, delay):
         model.fit(X, y, sample_weight=weights)
         assert close(learned_all(model), want, 1e-9)
         assert model.cumulative_loss_ == pytest.approx(paid, rel=1e-9)
-        assert model.regret_bound_ == pytest.approx(bound, rel=1e-9)
+        if radius is not None:
+            assert model.regret_bound_ == pytest.approx(bound, rel=1e-9)
 
 
 @pytest.mark.parametrize("delay", [0, 3])

@@ -385,6 +385,17 @@ def test_threads_change_no_bit(params, steps, multi_class, form, n_jobs):
     assert same(model, model_of(n_jobs=1, **params).fit(form(X), y))
 
 
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr"])
+def test_losses_are_on_one_scale_whatever_the_solver(multi_class, three_classes):
+    X, y = three_classes
+    params = {"multi_class": multi_class, "max_iter": 200, "random_state": 0}
+    losses = [
+        model_of(solver=solver, **params).fit(X, y).loss_curve_[-1]
+        for solver in ("pegasos", "dual")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.1)
+
+
 def test_early_stopping(two_classes):
     X, y = two_classes
     X, y = np.tile(X, (5, 1)), np.tile(y, 5)
@@ -530,8 +541,11 @@ random = np.random.default_rng(0)
 X, y = random.normal(size=(2000, 5)), random.integers(4, size=2000)
 
 def fit(_=None):
-    model = PegasosClassifier(multi_class="ovr", n_jobs=2, max_iter=3, tol=None, random_state=0)
-    return model.fit(X, y).coef_.tobytes()
+    coef = b""
+    for params in ({}, {"solver": "dual"}, {"shards": 2}, {"shards": 2, "n_jobs": 1}):
+        params = {"multi_class": "ovr", "n_jobs": 2, "max_iter": 3, "tol": None, **params}
+        coef += PegasosClassifier(random_state=0, **params).fit(X, y).coef_.tobytes()
+    return coef
 
 here = fit()
 fork = multiprocessing.get_context("fork")

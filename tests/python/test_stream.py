@@ -1,0 +1,200 @@
+"""Streams: pieces of any size and form are one stream, and a piece costs what is in it."""
+
+import os
+import pickle
+
+import numpy as np
+import oracle
+import pytest
+from scipy import sparse
+
+from pegasos import OnlineGradientClassifier, PegasosClassifier
+
+LOSSES = ["hinge", "squared_hinge", "log_loss"]
+
+
+def examples(task, dtype=np.float64, n=60, d=5):
+    random = np.random.default_rng(6)
+    X = random.normal(size=(n, d)).astype(dtype)
+    X[random.random(size=X.shape) < 0.4] = 0.0
+    y = (X @ random.normal(size=(d, 3)) + random.normal(size=(n, 3))).argmax(axis=1)
+    weights = random.uniform(0.1, 3.0, size=n)
+    return X, y if task in ("jointly", "ovr") else (y > 0).astype(int), weights
+
+
+def model_of(task, **params):
+    default = {"alpha": 0.1, "sampling": "storage", "random_state": 0}
+    if task in LOSSES:
+        # What t0 takes from the data of the first call hangs on how many they are.
+        default |= {"loss": task, "t0": 3000.0 if task == "squared_hinge" else 3.0}
+    else:
+        default["multi_class"] = "ovr" if task == "ovr" else "crammer_singer"
+    return PegasosClassifier(**{**default, **params})
+
+
+def classes_of(task):
+    return range(3) if task in ("jointly", "ovr") else range(2)
+
+
+def same(a, b):
+    """Whether two models are equal to the last bit."""
+    return (
+        a.coef_.tobytes() == b.coef_.tobytes()
+        and a.intercept_.tobytes() == b.intercept_.tobytes()
+        and a.t_ == b.t_
+    )
+
+
+STEPS = [
+    {},
+    {"average": True},
+    {"average": "uniform"},
+    {"average": 20},
+    {"projection": True},
+    {"learning_rate": "invscaling"},
+    {"learning_rate": "constant", "eta0": 8.0, "average": True},
+    {"fit_intercept": False},
+    {"intercept_scaling": 10.0},
+]
+
+
+@pytest.mark.parametrize("params", STEPS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("task", oracle.TASKS)
+def test_single_rows_are_the_stream_bit_for_bit(task, form, dtype, params):
+    X, y, weights = examples(task, dtype)
+    # The ball is that of the first call's mean weight.
+    weights = np.ones(len(y)) if "projection" in params else weights
+    fitted = model_of(task, solver="pegasos", tol=None, max_iter=1, **params)
+    fitted.fit(form(X), y, weights)
+    whole = model_of(task, **params).partial_fit(form(X), y, classes_of(task), weights)
+    assert same(whole, fitted)
+    rows = model_of(task, **params)
+    for i in range(len(y)):
+        row = slice(i, i + 1)
+        rows.partial_fit(form(X[row]), y[row], classes_of(task), weights[row])
+        if i == 30:
+            rows = pickle.loads(pickle.dumps(rows))
+        if i % 7 == 0:
+            # Looking at a model changes nothing.
+            rows.predict(X)
+    assert same(rows, whole)
+
+
+@pytest.mark.parametrize("params", STEPS, ids=str)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("task", oracle.TASKS)
+def test_pieces_may_be_dense_or_sparse(task, index, params):
+    X, y, _ = examples(task)
+    dense, mixed = model_of(task, **params), model_of(task, **params)
+    for k, rows in enumerate(np.split(np.arange(len(y)), [1, 2, 3, 10, 11, 40])):
+        data = X[rows]
+        dense.partial_fit(data, y[rows], classes_of(task))
+        if k % 2:
+            data = sparse.csr_array(data)
+            data.indptr, data.indices = data.indptr.astype(index), data.indices.astype(index)
+        mixed.partial_fit(data, y[rows], classes_of(task))
+    assert np.linalg.norm(mixed.coef_ - dense.coef_) <= 1e-9 * np.linalg.norm(dense.coef_)
+    assert mixed.intercept_ == pytest.approx(dense.intercept_, rel=1e-9, abs=1e-12)
+    assert mixed.t_ == dense.t_ == len(y)
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "blocks", "replacement", "storage"])
+@pytest.mark.parametrize("task", oracle.TASKS)
+def test_orders_go_on_through_copies(task, sampling):
+    X, y, _ = examples(task)
+
+    def stream(copied):
+        model = model_of(task, sampling=sampling, random_state=5)
+        for _ in range(4):
+            model.partial_fit(X, y, classes_of(task))
+            model = pickle.loads(pickle.dumps(model)) if copied else model
+        return model
+
+    assert same(stream(copied=True), stream(copied=False))
+    if sampling in ("shuffle", "replacement"):
+        # No call has the order of the one before.
+        calls = model_of(task, sampling=sampling, random_state=5)
+        first = calls.partial_fit(X, y, classes_of(task)).loss_curve_
+        again = model_of(task, sampling=sampling, random_state=5)
+        assert again.partial_fit(X, y, classes_of(task)).loss_curve_ == first
+        orders = {tuple(order_of(sampling, call)) for call in range(3)}
+        assert len(orders) == 3
+
+
+def order_of(sampling, calls):
+    """The order of a call: with steps of 1/t^2 and rows of an axis each, the sizes tell."""
+    n = 8
+    params = {"fit_intercept": False, "learning_rate": "invscaling", "power_t": 2.0, "alpha": 1e-9}
+    model = PegasosClassifier(sampling=sampling, random_state=5, **params)
+    before = np.zeros(n)
+    for _ in range(calls + 1):
+        before = model.coef_[0].copy() if hasattr(model, "classes_") else before
+        model.partial_fit(np.eye(n), np.arange(n) % 2, [0, 1])
+    return np.abs(model.coef_[0] - before).argsort()
+
+
+MEMORY = """
+import numpy as np
+from scipy import sparse
+from pegasos import OnlineGradientClassifier, PegasosClassifier
+
+d, random = 1_000_000, np.random.default_rng(0)
+
+def row(size):
+    columns = np.sort(random.choice(d, size=size, replace=False)).astype(np.int32)
+    values = random.normal(size=size).astype("{dtype}")
+    return sparse.csr_array((values, columns, np.array([0, size], np.int32)), shape=(1, d))
+
+def kilobytes(name):
+    for line in open("/proc/self/status"):
+        if line.startswith(name):
+            return int(line.split()[1])
+
+# Memory is there only once it was written to: the first rows see to that.
+rows = [row(d) for _ in range(9)] + [row(20) for _ in range(111)]
+labels = np.arange(120) % {classes}
+model = {estimator}({params})
+for x, y in zip(rows[:20], labels):
+    model.partial_fit(x, [y], range({classes}))
+del rows[:9], x
+# The peak is what is there now.
+open("/proc/self/clear_refs", "w").write("5")
+before = kilobytes("VmHWM")
+for x, y in zip(rows[11:], labels[20:], strict=True):
+    model.partial_fit(x, [y])
+print(kilobytes("VmHWM") - before)
+assert model.t_ == 120 and model.coef_.shape[1] == d
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("estimator", "classes", "params"),
+    [
+        (PegasosClassifier, 2, {}),
+        (PegasosClassifier, 2, {"loss": "log_loss", "average": True}),
+        (PegasosClassifier, 2, {"projection": True, "sampling": "storage"}),
+        (PegasosClassifier, 3, {}),
+        (PegasosClassifier, 3, {"multi_class": "ovr", "n_jobs": 2}),
+        (OnlineGradientClassifier, 2, {}),
+        (OnlineGradientClassifier, 3, {"delay": 5, "average": "uniform"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_single_rows_take_no_memory_of_the_size_of_the_weights(
+    estimator, classes, params, dtype, run_script
+):
+    text = MEMORY.format(
+        dtype=dtype,
+        classes=classes,
+        estimator=estimator.__name__,
+        params=", ".join(f"{name}={value!r}" for name, value in params.items()),
+    )
+    # So that what is asked for is never taken from what lies idle.
+    done = run_script(text, MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536")
+    assert done.returncode == 0, done.stderr
+    # A copy of the weights would be 4000 or 8000.
+    assert int(done.stdout) < 1000
