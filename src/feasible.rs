@@ -9,8 +9,8 @@ use crate::simplex;
 /// A closed convex set of hypotheses, given by the projection onto it; see
 /// [`Params::set`](crate::Params::set).
 pub trait Feasible<H>: Copy + Sync {
-    /// Refuses a set that is none.
-    fn check(&self) -> Result<(), Error> {
+    /// Refuses a set that is none, or that has no use for such a w.
+    fn check(&self, _w: &H) -> Result<(), Error> {
         Ok(())
     }
     /// Whether every w lies in it, so that nothing is ever projected.
@@ -31,7 +31,7 @@ pub struct Ball {
 }
 
 impl<H: Hypothesis> Feasible<H> for Ball {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self, _: &H) -> Result<(), Error> {
         let Ball { radius } = *self;
         if radius > 0.0 && radius.is_finite() {
             return Ok(());
@@ -52,8 +52,8 @@ impl<H: Hypothesis> Feasible<H> for Ball {
 
 /// A set, or for `None` the whole space.
 impl<H, F: Feasible<H>> Feasible<H> for Option<F> {
-    fn check(&self) -> Result<(), Error> {
-        self.as_ref().map_or(Ok(()), F::check)
+    fn check(&self, w: &H) -> Result<(), Error> {
+        self.as_ref().map_or(Ok(()), |set| set.check(w))
     }
     fn is_everything(&self) -> bool {
         self.as_ref().is_none_or(F::is_everything)
@@ -110,6 +110,12 @@ impl<H, F: Feasible<H>> Feasible<H> for Option<F> {
 pub struct Simplex;
 
 impl<S: Scalar> Feasible<Linear<S>> for Simplex {
+    fn check(&self, w: &Linear<S>) -> Result<(), Error> {
+        match w.state().constant {
+            0.0 => Ok(()),
+            constant => Err(Error::parameter("intercept_scaling", constant, "0 on the simplex")),
+        }
+    }
     fn project(&self, w: &mut Linear<S>) {
         w.replace(|weights| simplex::project(weights, 1.0));
     }

@@ -184,10 +184,9 @@ impl Descent {
         let (linear, square) = (inner(&self.at, &direction), inner(&direction, &direction));
         let derivative = |t: f64| {
             let mut sum = lambda * (linear + t * square);
-            for i in 0..n {
-                let score = self.scores[i] + t * along[i];
-                if let Some((a, _)) = loss.smoothed(score, data.label(i), self.mu) {
-                    sum -= per_row(i) * a * along[i];
+            for (i, (score, along)) in self.scores.iter().zip(&along).enumerate() {
+                if let Some((a, _)) = loss.smoothed(score + t * along, data.label(i), self.mu) {
+                    sum -= per_row(i) * a * along;
                 }
             }
             sum

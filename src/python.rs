@@ -381,13 +381,13 @@ struct LinearTrainer {
     params: Py<PyDict>,
 }
 
+/// Makes trainers of problems.
+type Wrap<S, L> = fn(Mutex<Problems<S, L>>) -> Trainers;
+
 impl LinearTrainer {
-    /// `linear(k, outputs)` gives the weights of problem k, `flights` what it has in flight.
+    /// `part(k, outputs)` gives what problem k starts from.
     fn make<S: Scalar + numpy::Element>(
-        wrap: (
-            fn(Mutex<Problems<S, OneScore>>) -> Trainers,
-            fn(Mutex<Problems<S, CrammerSinger>>) -> Trainers,
-        ),
+        wrap: (Wrap<S, OneScore>, Wrap<S, CrammerSinger>),
         targets: Targets,
         params: &Bound<'_, PyDict>,
         t: u64,

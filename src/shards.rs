@@ -125,6 +125,9 @@ where
                 return Err(Error::parameter("delay", delay, "absent where there are shards"));
             }
         };
+        if trainer.regret().is_some() {
+            return Err(Error::parameter("shards", rows.len(), "absent where regret is counted"));
+        }
         if rows.is_empty() || rows.contains(&0) {
             return Err(Error::parameter("shards", rows.len(), "such that each has a row"));
         }

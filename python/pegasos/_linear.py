@@ -620,8 +620,8 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
                 "estimators must have the same number of features, got "
                 f"{first.n_features_in_} and {model.n_features_in_}"
             )
-        names = [getattr(m, "feature_names_in_", None) for m in (first, model)]
-        if not np.array_equal(*names):
+        names = [list(getattr(m, "feature_names_in_", [])) for m in (first, model)]
+        if names[0] != names[1]:
             raise ValueError(
                 f"estimators must have the same feature names, got {names[0]!r} and {names[1]!r}"
             )
