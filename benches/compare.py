@@ -135,15 +135,16 @@ def processor() -> str:
     return platform.processor()
 
 
-def head(pairs: int) -> None:
+def head(command: str, columns: str) -> None:
+    """What stands above the rows: the machine, the versions, the command."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
     ).stdout.strip()
     print(f"# {processor()}, {os.cpu_count()} cores, one thread used")
     print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
           f"numpy {np.__version__}, Python {platform.python_version()}")
-    print(f"# python benches/compare.py --pairs {pairs}")
-    print("measure,problem,sampling,pegasos,SGDClassifier,ratio")
+    print(f"# python {command}")
+    print(columns)
 
 
 def main() -> None:
@@ -154,7 +155,10 @@ def main() -> None:
     if options.memory_of:
         memory_of(options.memory_of)
         return
-    head(options.pairs)
+    head(
+        f"benches/compare.py --pairs {options.pairs}",
+        "measure,problem,sampling,pegasos,SGDClassifier,ratio",
+    )
     for name, make in PROBLEMS.items():
         try:
             X, y = make()

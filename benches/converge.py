@@ -20,8 +20,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
     os.environ[name] = "1"
 
 import argparse
-import platform
-import subprocess
 import sys
 import time
 import warnings
@@ -31,14 +29,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import LinearSVC
 
-import pegasos
 import problems
-from compare import processor, seconds
+from compare import head, seconds
 from pegasos import PegasosClassifier
 from problems import Split
 
@@ -227,17 +223,6 @@ def row(
           f"{ratio:.4g}", flush=True)
 
 
-def head() -> None:
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
-    ).stdout.strip()
-    print(f"# {processor()}, {os.cpu_count()} cores, one thread used")
-    print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
-          f"numpy {np.__version__}, Python {platform.python_version()}")
-    print(f"# python benches/converge.py {' '.join(sys.argv[1:])}".rstrip())
-    print("measure,problem,alpha,solver,setting,seconds,value,ratio")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=5, help="timed turns per figure (5)")
@@ -248,7 +233,10 @@ def main() -> None:
                         help="(1e-4 1e-5 1e-6; of several classes 1e-4 1e-5)")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    head()
+    head(
+        " ".join(["benches/converge.py", *sys.argv[1:]]),
+        "measure,problem,alpha,solver,setting,seconds,value,ratio",
+    )
     for measures, makers, alphas in (
         (binary, BINARY, (1e-4, 1e-5, 1e-6)),
         (multiclass, MULTICLASS, (1e-4, 1e-5)),

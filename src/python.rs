@@ -707,6 +707,7 @@ fn run_shards<X: Rows, L: Loss + Clone + Send>(
     })?;
     Ok(sum)
 }
+
 /// Hands every problem over to dual ascent.
 fn begin_dual<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,

@@ -17,7 +17,8 @@
 //!   notes, Algorithm 1; Stratos' notes, equation 1 and Lemma 2.1; Zinkevich (2003) for steps
 //!   eta0/s^p on a feasible set; Zinkevich, Langford and Smola (2009), Algorithm 1, for the delay.
 //! * Cost: O(nnz) per example to score, the same again for those with a coefficient; no allocation
-//!   per step but for gradients in flight. Memory beside the hypothesis: 4 bytes per example and output if a ledger is kept.
+//!   per step but for gradients in flight. Memory beside the hypothesis: 4 bytes per example and
+//!   output if a ledger is kept.
 //! * Differs from the papers: plain Pegasos (1/(lambda s), no projection, from w = 0) sets the scale
 //!   to `eta` instead of multiplying it by `1 - 1/s`. Then v is the plain sum of the coefficients
 //!   times their rows, and no rounding of the scale ever adds up. Only the loss's gradient is delayed,
