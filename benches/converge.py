@@ -196,22 +196,23 @@ def binary(problem: str, data: Split, alpha: float, options: argparse.Namespace)
 
 
 def multiclass(problem: str, data: Split, alpha: float, options: argparse.Namespace) -> None:
-    """Crammer and Singer's machine: to the same test accuracy, beside LinearSVC by its defaults and as
-    loose as will do."""
+    """Crammer and Singer's machine: to the same test accuracy, beside LinearSVC by its defaults and, as
+    we are, as loose as will do."""
     peer = partial(LinearSVC, **CRAMMER_SINGER)
     ours = [
         attempt(partial(CERTIFIED, **CRAMMER_SINGER), data, alpha, tol=tol)
         for tol in (1e-1, 1e-2, GAP)
     ]
     default = attempt(peer, data, alpha)
-    loose = attempt(peer, data, alpha, tol=1e-1)
+    loose = [attempt(peer, data, alpha, tol=tol) for tol in (1, 1e-1)]
     bound = float(np.nanmax([trial.bound for trial in ours]))
-    for trial in (*ours, default, loose):
+    for trial in (*ours, *loose, default):
         row("Crammer-Singer: relative gap", problem, alpha, trial, trial.seconds, trial.gap(bound),
             np.nan)
     enough = default.accuracy - 3 * POINT
     ours.sort(key=lambda trial: trial.seconds)
-    entrants = [pick(ours, lambda t: t.accuracy >= enough), default, loose]
+    entrants = [pick(ours, lambda t: t.accuracy >= enough), default,
+                pick([*loose, default], lambda t: t.accuracy >= enough)]
     race("Crammer-Singer: to 0.3 points below the default LinearSVC's accuracy", problem, alpha, data,
          entrants, lambda t: t.accuracy, options)
 

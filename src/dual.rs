@@ -108,6 +108,8 @@ pub struct DualAscent<L> {
     small: f64,
     /// The gap that the last pass saw, n times.
     seen: f64,
+    /// `sum_i s_i loss*(-a_i)`, kept up to date, up to rounding.
+    conjugates: f64,
     /// The last gap evaluated over the one seen before.
     left: f64,
 }
@@ -143,6 +145,7 @@ impl<L: Loss> DualAscent<L> {
             due: 1,
             small: 0.0,
             seen: f64::INFINITY,
+            conjugates: 0.0,
             left: LEFT,
             loss,
             lambda,
@@ -182,6 +185,7 @@ impl<L: Loss> DualAscent<L> {
         dual.w = linear.convert();
         dual.w.scale(1.0 / excess);
         dual.w.rebase(1.0);
+        dual.conjugates = dual.sum_conjugates(data);
         Ok(dual)
     }
 
@@ -195,15 +199,17 @@ impl<L: Loss> DualAscent<L> {
         self.passes += 1;
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
         self.seen = 0.0;
-        let due: Vec<u32> = (0..self.idle.len())
-            .filter(|&i| {
-                let mask = (1 << self.idle[i].min(SLEEP)) - 1;
-                // So that not all of those that fell asleep together wake together.
-                let phase = (i as u32).wrapping_mul(0x9E37_79B9) >> 16;
-                (pass as u32).wrapping_add(phase) & mask == 0
-            })
-            .map(|i| i as u32)
-            .collect();
+        let mut due = vec![0; self.idle.len()];
+        let mut count = 0;
+        for (i, &idle) in self.idle.iter().enumerate() {
+            let mask = (1 << idle.min(SLEEP)) - 1;
+            // So that not all of those that fell asleep together wake together.
+            let phase = (i as u32).wrapping_mul(0x9E37_79B9) >> 16;
+            // Written in any case: a branch here would be mispredicted every few rows.
+            due[count] = i as u32;
+            count += usize::from((pass as u32).wrapping_add(phase) & mask == 0);
+        }
+        due.truncate(count);
         self.due = due.len().max(1);
         let order = sampling.epoch(due.len(), seed, pass)?;
         Ok(order.map(move |k| due[k] as usize))
@@ -243,7 +249,8 @@ impl<L: Loss> DualAscent<L> {
             let dual = &mut self.dual[i * outputs..(i + 1) * outputs];
             let value = self.loss.value_and_coef(scores, y, coef);
             let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
-            let gap = weight * (value + self.loss.conjugate(dual, y) + cross);
+            let conjugate = self.loss.conjugate(dual, y);
+            let gap = weight * (value + conjugate + cross);
             self.seen += gap;
             report.examples += 1;
             report.loss += weight * value;
@@ -264,6 +271,7 @@ impl<L: Loss> DualAscent<L> {
             }
             if moved {
                 report.updates += 1;
+                self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
                 self.w.add(row, coef);
             }
         }
@@ -273,36 +281,37 @@ impl<L: Loss> DualAscent<L> {
 
     /// To be asked after each pass: whether as many visits were made as there are examples, or the
     /// relative gap may have come down to `tol`, so that it is time for an evaluation.
-    /// O(examples + features).
-    pub fn epoch_is_over<X: Rows>(&mut self, data: &Examples<'_, X>, tol: f64) -> bool {
-        let over = self.visits >= data.len() || self.may_be_solved(data, tol);
+    /// O(features).
+    pub fn epoch_is_over(&mut self, tol: f64) -> bool {
+        let over = self.visits >= self.idle.len() || self.may_be_solved(tol);
         if over {
             self.visits = 0;
         }
         over
     }
 
-    /// Whether the last pass suggests that the relative gap is at most `tol`. O(examples + features).
-    pub fn may_be_solved<X: Rows>(&self, data: &Examples<'_, X>, tol: f64) -> bool {
-        self.estimate(data) * self.left <= tol
+    /// Whether the last pass suggests that the relative gap is at most `tol`. O(features).
+    pub fn may_be_solved(&self, tol: f64) -> bool {
+        self.estimate() * self.left <= tol
     }
 
     /// The relative gap that the last pass has seen, each example just before its step.
-    fn estimate<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
-        let seen = (self.seen / data.len() as f64).max(0.0);
-        seen / (self.dual_value(data) + seen).max(f64::MIN_POSITIVE)
+    fn estimate(&self) -> f64 {
+        let n = self.idle.len() as f64;
+        let seen = (self.seen / n).max(0.0);
+        let dual = -self.conjugates / n - self.lambda / 2.0 * self.w.norm2_afresh();
+        seen / (dual + seen).max(f64::MIN_POSITIVE)
     }
 
-    /// The mean loss, estimated from the last pass: exact but for what moved meanwhile. O(examples +
-    /// features).
-    pub fn mean_loss<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
-        let gap = self.seen / data.len() as f64;
-        self.dual_value(data) + gap - self.lambda / 2.0 * self.w.norm2_afresh()
+    /// The mean loss, estimated from the last pass: exact but for what moved meanwhile. O(features).
+    pub fn mean_loss(&self) -> f64 {
+        (self.seen - self.conjugates) / self.idle.len() as f64 - self.lambda * self.w.norm2_afresh()
     }
 
     /// `D(a)`, up to rounding. O(examples + features).
     pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
-        -self.mean_conjugate(data) - self.lambda / 2.0 * self.w.norm2_afresh()
+        let conjugates = self.sum_conjugates(data) / data.len() as f64;
+        -conjugates - self.lambda / 2.0 * self.w.norm2_afresh()
     }
 
     /// Makes w what it ought to be, `w(a)`. O(nnz).
@@ -319,10 +328,10 @@ impl<L: Loss> DualAscent<L> {
         Ok(())
     }
 
-    fn mean_conjugate<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+    fn sum_conjugates<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
         let duals = self.dual.chunks(self.w.outputs()).enumerate();
         let conjugate = |(i, a)| data.weight(i) * self.loss.conjugate(a, data.label(i));
-        duals.map(conjugate).sum::<f64>() / data.len() as f64
+        duals.map(conjugate).sum()
     }
 
     /// Looks for a better point by Newton's method on a smoothed loss, and goes on from there if it has
@@ -364,6 +373,7 @@ impl<L: Loss> DualAscent<L> {
         };
         let old = (std::mem::replace(&mut self.dual, dual), std::mem::replace(&mut self.w, w));
         if self.dual_value(data) > before {
+            self.conjugates = self.sum_conjugates(data);
             self.idle.fill(0);
             self.left = LEFT;
             return true;
@@ -385,11 +395,11 @@ impl<L: Loss> DualAscent<L> {
             loop {
                 let order = self.pass(Sampling::Shuffle, seed)?;
                 self.run(data, order)?;
-                if self.epoch_is_over(data, tol) {
+                if self.epoch_is_over(tol) {
                     break;
                 }
             }
-            if self.may_be_solved(data, tol) {
+            if self.may_be_solved(tol) {
                 let certificate = self.certificate(data)?;
                 if certificate.relative_gap() <= tol {
                     return Ok(certificate);
@@ -496,7 +506,8 @@ impl DualEvaluation {
         }
         // As in the trainer's evaluation: right up to the square of how far w is from w(a).
         let (cross, square) = (self.cross / data.len() as f64, half_lambda * self.w.norm2_afresh());
-        let mut dual = -ascent.mean_conjugate(data) - (cross - square);
+        ascent.conjugates = ascent.sum_conjugates(data);
+        let mut dual = -ascent.conjugates / data.len() as f64 - (cross - square);
         if (cross - 2.0 * square).abs() > FARTHEST * square {
             // Too far: a trainer's sums have lost more than roundings.
             ascent.image_afresh(data)?;
@@ -506,7 +517,7 @@ impl DualEvaluation {
         for i in self.awake {
             ascent.idle[i as usize] = 0;
         }
-        let seen = ascent.estimate(data);
+        let seen = ascent.estimate();
         if !certificate.dual.is_nan() && seen > 0.0 && seen.is_finite() {
             ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
         }

@@ -737,7 +737,7 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
     let mut leaps = py.detach(|| {
         let begin = |p: &Problem<X::Scalar, L>| {
             let dual = p.dual.as_ref().filter(|_| p.solved.is_none());
-            match dual.filter(|dual| !dual.may_be_solved(data, FAR * tol)) {
+            match dual.filter(|dual| !dual.may_be_solved(FAR * tol)) {
                 Some(dual) => dual.begin_leap(data),
                 None => Ok(None),
             }
@@ -803,7 +803,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
             let report = dual.run(data, order.by_ref().take(size))?;
             if report.examples < size as u64 {
                 *pass = None;
-                *over = dual.epoch_is_over(data, tol);
+                *over = dual.epoch_is_over(tol);
             }
             Ok(report)
         }))?;
@@ -814,7 +814,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
         let mut loss = 0.0;
         for problem in lock(problems).iter_mut() {
             problem.epochs += 1;
-            loss += problem.dual.as_ref().map_or(0.0, |dual| dual.mean_loss(data));
+            loss += problem.dual.as_ref().map_or(0.0, |dual| dual.mean_loss());
         }
         loss / count as f64
     });
@@ -838,7 +838,7 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
         let mut evaluations: Vec<Option<DualEvaluation>> = py.detach(|| {
             let of = |p: &Problem<X::Scalar, L>| {
                 let dual = p.dual.as_ref().filter(|_| p.solved.is_none());
-                let dual = dual.filter(|dual| all || dual.may_be_solved(data, tol));
+                let dual = dual.filter(|dual| all || dual.may_be_solved(tol));
                 dual.map(DualAscent::evaluation::<X::Scalar>)
             };
             lock(problems).iter().map(of).collect()
