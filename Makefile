@@ -19,6 +19,8 @@ test: .venv/test.stamp
 
 bench: .venv/test.stamp
 	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/shards.py
+	$(BIN)/python benches/kernels.py
 	cargo bench --locked
 
 converge: .venv/test.stamp

@@ -135,12 +135,12 @@ def processor() -> str:
     return platform.processor()
 
 
-def head(command: str, columns: str) -> None:
+def head(command: str, columns: str, threads: str = "one thread") -> None:
     """What stands above the rows: the machine, the versions, the command."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
     ).stdout.strip()
-    print(f"# {processor()}, {os.cpu_count()} cores, one thread used")
+    print(f"# {processor()}, {os.cpu_count()} cores, {threads} used")
     print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
           f"numpy {np.__version__}, Python {platform.python_version()}")
     print(f"# python {command}")

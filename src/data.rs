@@ -8,7 +8,7 @@
 
 use crate::error::Error;
 use crate::scalar::{Index, Scalar};
-use crate::simd;
+use crate::simd::{self, Lanes, TILE, WIDTH};
 
 /// One example's features, borrowed.
 pub trait Row: Copy + Send + Sync {
@@ -39,6 +39,20 @@ pub trait Row: Copy + Send + Sync {
     fn dot_wide(self, v: &[f64]) -> f64;
     /// [`axpy`](Row::axpy) on weights in f64 whatever the row's scalar.
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64;
+    /// `out[k] = <x, vector k of a block>`; NaN if a column index lies outside the block.
+    fn products(self, block: &[Lanes<Self::Scalar>], out: &mut [Self::Scalar; WIDTH]);
+    /// The features in these columns. O(nnz + columns), O(columns) for dense rows.
+    fn pick(self, columns: &[usize], out: &mut [Self::Scalar]) {
+        let mut dense = vec![0.0; columns.iter().max().map_or(0, |j| j + 1)];
+        self.for_each(|j, x| {
+            if let Some(v) = dense.get_mut(j) {
+                *v += x;
+            }
+        });
+        for (j, out) in columns.iter().zip(out) {
+            *out = Self::Scalar::from_f64(dense[*j]);
+        }
+    }
     /// Calls `f(column, value)` for every stored feature. O(nnz).
     fn for_each(self, f: impl FnMut(usize, f64));
     /// A copy that outlives the matrix.
@@ -76,6 +90,13 @@ impl<R: Row> Row for Wide<R> {
     #[inline]
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
         self.0.axpy_wide(c, v)
+    }
+    fn products(self, block: &[Lanes<f64>], out: &mut [f64; WIDTH]) {
+        *out = [0.0; WIDTH];
+        self.for_each(|j, x| match block.get(j) {
+            Some(lanes) => out.iter_mut().zip(&lanes.0).for_each(|(out, z)| *out += x * z),
+            None => *out = [f64::NAN; WIDTH],
+        });
     }
     fn for_each(self, f: impl FnMut(usize, f64)) {
         self.0.for_each(f);
@@ -145,6 +166,9 @@ impl<S: Scalar> Row for &KeptRow<S> {
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
         of_kept!(self, row => row.axpy_wide(c, v))
     }
+    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
+        of_kept!(self, row => row.products(block, out))
+    }
     fn for_each(self, f: impl FnMut(usize, f64)) {
         of_kept!(self, row => row.for_each(f));
     }
@@ -160,6 +184,8 @@ impl<S: Scalar> Row for &KeptRow<S> {
 pub trait Rows: Sync {
     /// What the features are stored in.
     type Scalar: Scalar;
+    /// Whether rows store only features that are not 0, in general.
+    const SPARSE: bool;
     /// The row type.
     type Row<'a>: Row<Scalar = Self::Scalar>
     where
@@ -173,6 +199,20 @@ pub trait Rows: Sync {
     /// # Panics
     /// If `i` is not below [`n_rows`](Rows::n_rows).
     fn row(&self, i: usize) -> Self::Row<'_>;
+    /// [`Row::products`] of these rows, those of row `rows[r]` to `out[r * stride..r * stride + WIDTH]`.
+    fn products(
+        &self,
+        rows: &[usize],
+        block: &[Lanes<Self::Scalar>],
+        out: &mut [Self::Scalar],
+        stride: usize,
+    ) {
+        for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+            if let Some(out) = out.first_chunk_mut() {
+                self.row(*i).products(block, out);
+            }
+        }
+    }
     /// Asks for where row `i` begins and ends, well ahead of [`prefetch`](Rows::prefetch).
     fn prefetch_bounds(&self, _i: usize) {}
     /// Asks for the contents of row `i`, ahead of its use. In random order an epoch takes a third
@@ -243,6 +283,15 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
         S::axpy_wide(c, self.0, v)
     }
+    #[inline]
+    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
+        S::products(&[self.0], block, out, WIDTH);
+    }
+    fn pick(self, columns: &[usize], out: &mut [S]) {
+        for (j, out) in columns.iter().zip(out) {
+            *out = self.0.get(*j).copied().unwrap_or(S::from_f64(f64::NAN));
+        }
+    }
     fn for_each(self, mut f: impl FnMut(usize, f64)) {
         for (j, x) in self.0.iter().enumerate() {
             f(j, x.to_f64());
@@ -255,6 +304,7 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
 
 impl<S: Scalar> Rows for Dense<'_, S> {
     type Scalar = S;
+    const SPARSE: bool = false;
     type Row<'a>
         = DenseRow<'a, S>
     where
@@ -269,6 +319,13 @@ impl<S: Scalar> Rows for Dense<'_, S> {
     fn row(&self, i: usize) -> DenseRow<'_, S> {
         let d = self.n_features;
         DenseRow(&self.values[i * d..(i + 1) * d])
+    }
+    fn products(&self, rows: &[usize], block: &[Lanes<S>], out: &mut [S], stride: usize) {
+        for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
+            let slices: [&[S]; TILE] =
+                std::array::from_fn(|r| self.row(rows[r.min(rows.len() - 1)]).0);
+            S::products(&slices[..rows.len()], block, out, stride);
+        }
     }
     #[inline]
     fn prefetch(&self, i: usize) {
@@ -371,6 +428,10 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
         S::scatter_axpy_wide(c, self.indices, self.values, v)
     }
+    #[inline]
+    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
+        S::sparse_products(self.indices, self.values, block, out);
+    }
     fn for_each(self, mut f: impl FnMut(usize, f64)) {
         for (j, x) in self.indices.iter().zip(self.values) {
             f(j.position(), x.to_f64());
@@ -397,6 +458,7 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
 
 impl<S: Scalar, I: Index> Rows for Csr<'_, S, I> {
     type Scalar = S;
+    const SPARSE: bool = true;
     type Row<'a>
         = CsrRow<'a, S, I>
     where

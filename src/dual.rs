@@ -38,12 +38,12 @@
 //! 3. After five epochs of dual ascent, if the gap is still above ten times `tol` and there are few
 //!    features: a [`leap`](DualAscent::leap), and on.
 //!
-//! The figures it rests on, trials in f32 on one thread of a busy machine, to a relative gap of 1e-3: the
-//! generated words (600,000 rows, lambda n = 60) have a gap of 0.2% after one epoch of Pegasos and 0.01%
-//! after one more of dual ascent, 0.1% after one more of Pegasos. At lambda n = 6 the two are 5% and 0.06%.
-//! On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does not get there. Without the leap
-//! a9a at lambda = 1e-6 took 1.1 s and 659 epochs' worth of visits, the generated table 8 to 10 s and 195;
-//! with it 0.1 s and 1 s. `benches/converge.py` has the comparison with other packages.
+//! The figures it rests on, in f32 on one thread, to a relative gap of 1e-3. The generated words (600,000
+//! rows, lambda n = 60) have a gap of 0.2% after one epoch of Pegasos and 0.01% after one more of dual ascent,
+//! 0.1% after one more of Pegasos; at lambda n = 6 the two are 5% and 0.06%. From nothing dual ascent took 0.40
+//! and 0.51 s there, the rule 0.30 and 0.40. On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does
+//! not get there. Without the leap a9a at lambda = 1e-6 takes 0.92 s and 544 epochs' worth of visits, with it
+//! 0.12 s. `benches/converge.py` has the comparison with other packages.
 
 use crate::data::{Examples, Rows, Wide};
 use crate::error::Error;
@@ -272,7 +272,7 @@ impl<L: Loss> DualAscent<L> {
             if moved {
                 report.updates += 1;
                 self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
-                self.w.add(row, coef);
+                self.w.add(i, row, coef);
             }
         }
         self.visits += report.examples as usize;
@@ -322,7 +322,7 @@ impl<L: Loss> DualAscent<L> {
         for (i, a) in self.dual.chunks(outputs).enumerate() {
             let c = data.weight(i) / (self.lambda * data.len() as f64);
             coef.iter_mut().zip(a).for_each(|(coef, a)| *coef = c * a);
-            self.w.add(Wide(data.rows().row(i)), &coef);
+            self.w.add(i, Wide(data.rows().row(i)), &coef);
         }
         self.idle.fill(0);
         Ok(())

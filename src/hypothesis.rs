@@ -1,6 +1,6 @@
 //! What is trained: an element of a Hilbert space for each output.
 
-use crate::data::Row;
+use crate::data::{Row, Rows};
 use crate::error::Error;
 use crate::scalar::Scalar;
 
@@ -15,10 +15,39 @@ pub trait Hypothesis: Sync {
     fn check_features(&self, n_features: usize) -> Result<(), Error>;
     /// Writes `<w_o, phi(x)>` to `out[o]` for every output o.
     fn score<R: Row<Scalar = Self::Scalar>>(&self, x: R, out: &mut [f64]);
-    /// `w_o += coef[o] phi(x)` for every output o.
-    fn add<R: Row<Scalar = Self::Scalar>>(&mut self, x: R, coef: &[f64]);
+    /// [`score`](Hypothesis::score) of many rows of a matrix, one after the other in `out`.
+    fn scores<X: Rows<Scalar = Self::Scalar>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+        for (i, out) in rows.iter().zip(out.chunks_mut(self.outputs())) {
+            self.score(x.row(*i), out);
+        }
+    }
+    /// How many of the rows to come [`look_ahead`](Hypothesis::look_ahead) should be shown now; 0 for
+    /// none.
+    #[inline(always)]
+    fn panel(&self) -> usize {
+        0
+    }
+    /// Prepares for these rows, which come next, in this order. Called with none where another matrix may
+    /// begin.
+    fn look_ahead<X: Rows<Scalar = Self::Scalar>>(&mut self, _x: &X, _rows: &[usize]) {}
+    /// [`score`](Hypothesis::score) of the next row of the matrix at hand, whose number is `i`.
+    #[inline(always)]
+    fn score_next<R: Row<Scalar = Self::Scalar>>(&mut self, _i: usize, x: R, out: &mut [f64]) {
+        self.score(x, out);
+    }
+    /// `w_o += coef[o] phi(x)` for every output o, x being row `i` of the matrix at hand.
+    fn add<R: Row<Scalar = Self::Scalar>>(&mut self, i: usize, x: R, coef: &[f64]);
+    /// [`add`](Hypothesis::add) of what was row `i` when its gradient was taken, in an earlier run.
+    fn add_late<R: Row<Scalar = Self::Scalar>>(&mut self, i: usize, x: R, coef: &[f64]) {
+        self.add(i, x, coef);
+    }
     /// The norm of what [`add`](Hypothesis::add) would add.
-    fn gradient_norm<R: Row<Scalar = Self::Scalar>>(&self, x: R, coef: &[f64]) -> f64;
+    fn gradient_norm<R: Row<Scalar = Self::Scalar>>(&self, i: usize, x: R, coef: &[f64]) -> f64;
+    /// What row `i` of the one matrix that w was made of has brought to `||w||^2`, given its scores; `None`
+    /// where that is not known.
+    fn share(&self, _i: usize, _scores: &[f64]) -> Option<f64> {
+        None
+    }
     /// `w *= c`, for `c >= 0`. O(1), but for rare foldings of a into v.
     fn scale(&mut self, c: f64);
     /// Sets a, leaving v as it is. For a trainer that knows `w = a v` in closed form.
@@ -27,20 +56,24 @@ pub trait Hypothesis: Sync {
     fn rebase(&mut self, a: f64);
     /// `||w||^2` over all outputs, carried along. O(1).
     fn norm2(&self) -> f64;
-    /// `||w||^2`, computed afresh.
+    /// `||w||^2`, as well as it can be known. O(size of w), or more.
     fn norm2_afresh(&self) -> f64;
     /// Counts the present w, with this weight, in the average. O(1).
     fn average(&mut self, weight: f64);
+    /// The weighted mean of the w that were counted, `None` if none was.
+    fn mean(&self) -> Option<Self>
+    where
+        Self: Sized;
+}
+
+/// A [`Hypothesis`] of a fixed shape, of which averages are taken.
+pub trait Combine: Hypothesis {
     /// Scales the weights of all that was counted in the average so that their sum is this. O(size of
     /// w), unless nothing was counted.
     fn set_average_weight(&mut self, sum: f64);
     /// The sum of factors times hypotheses, of their averages too where all have one. Refuses
     /// hypotheses of different shapes, or none.
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error>
-    where
-        Self: Sized;
-    /// The weighted mean of the w that were counted, `None` if none was.
-    fn mean(&self) -> Option<Self>
     where
         Self: Sized;
 }

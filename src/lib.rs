@@ -49,11 +49,12 @@
 //! | Pegasos | [`Binary`] of [`Hinge`] | [`Pegasos`](Schedule::Pegasos) | none, or a [`Ball`] of [`Loss::radius`] | [`Mean`](Block::Mean) |
 //! | logistic regression by Pegasos | [`Binary`] of [`Logistic`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | multi-class Pegasos | [`CrammerSinger`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | kernel Pegasos | either, w an [`Expansion`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | online gradient descent (Zinkevich) | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | `Mean(1)` |
 //! | with delayed gradients | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | [`Delayed`](Block::Delayed) |
 //! | over experts | [`Cost`] | [`InvScaling`](Schedule::InvScaling) | the [`Simplex`] | `Mean(1)` |
 //!
-//! w is a [`Linear`], a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks
+//! w is a [`Linear`] or, with a [`Kernel`], an [`Expansion`]: a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks
 //! like other ways of training is that loop, called otherwise:
 //!
 //! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`];
@@ -65,8 +66,8 @@
 //! * a run taken up again: [`Trainer::resume`] with a [`Linear::from_state`].
 //!
 //! Beside the loop stand the [`Ledger`], what each example has contributed, which is a point of the dual
-//! problem and with that a certificate; [`DualAscent`], which picks that point up where Pegasos leaves
-//! it and closes the gap to any tolerance; and [`Regret`], what online learning promises where nothing
+//! problem and with that a certificate; [`DualAscent`] and, with kernels, [`KernelAscent`], which pick that
+//! point up where Pegasos leaves it and close the gap to any tolerance; and [`Regret`], what online learning promises where nothing
 //! is drawn from anything.
 //!
 //! # Floors
@@ -75,17 +76,17 @@
 //!
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
-//! shards                          trainers side by side, averages (feature "rayon")
-//! trainer  dual > newton          the loop; coordinate ascent from where it ends
-//! linear  feasible                w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  ledger  regret      what is trained; accounts of what was done
-//! loss  simplex  schedule  order  data   scores to coefficients; step sizes; which row next; views
-//! error  scalar  simd             the hot loops, the only unsafe code
+//! shards                          trainers side by side, averages
+//! trainer  dual > newton  kernel_dual    the loop; ascent from where it ends
+//! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
+//! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
+//! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views
+//! error  scalar  simd  threads    the hot loops, the only unsafe code; the only use of rayon
 //! ```
 //!
 //! # Features
 //!
-//! * `rayon` (default): threads for [`run_all`] and [`Shards`].
+//! * `rayon` (default): threads for [`run_all`], [`Shards`], and whatever has kernels.
 //! * `python`: the extension module of the Python package, with pyo3 and rust-numpy.
 //!
 //! # Sources
@@ -109,8 +110,11 @@
 mod data;
 mod dual;
 mod error;
+mod expansion;
 mod feasible;
 mod hypothesis;
+mod kernel;
+mod kernel_dual;
 mod ledger;
 mod linear;
 mod loss;
@@ -124,13 +128,18 @@ mod schedule;
 mod shards;
 mod simd;
 mod simplex;
+mod threads;
 mod trainer;
+mod vectors;
 
 pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, KeptRow, Row, Rows, Wide};
 pub use dual::{DualAscent, DualEvaluation};
 pub use error::{Error, ErrorKind};
+pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
-pub use hypothesis::Hypothesis;
+pub use hypothesis::{Combine, Hypothesis};
+pub use kernel::Kernel;
+pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearState};
 pub use loss::{
@@ -141,6 +150,7 @@ pub use regret::Regret;
 pub use scalar::{Index, Scalar};
 pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
+pub use simd::{Lanes, WIDTH};
 pub use trainer::{Average, Block, Evaluation, Flight, Params, Report, Trainer};
 
 #[cfg(doctest)]

@@ -12,7 +12,7 @@
 
 use crate::data::Row;
 use crate::error::Error;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Combine, Hypothesis};
 use crate::scalar::Scalar;
 
 /// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
@@ -30,7 +30,7 @@ const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
 ///
 /// let mut w = Linear::<f32>::new(1, 3, 0.0)?;
 /// let x = pegasos::Dense::new(&[1.0, 0.0, 2.0], 1, 3)?;
-/// w.add(pegasos::Rows::row(&x, 0), &[0.5]);
+/// w.add(0, pegasos::Rows::row(&x, 0), &[0.5]);
 /// assert_eq!(w.weights(), [0.5, 0.0, 1.0]);
 /// assert_eq!(w.norm2(), 1.25);
 /// # Ok::<(), pegasos::Error>(())
@@ -233,7 +233,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     #[inline(always)]
-    fn add<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64]) {
+    fn add<R: Row<Scalar = S>>(&mut self, _i: usize, x: R, coef: &[f64]) {
         let (w, d) = (&mut self.state, self.n_features);
         for (o, coef) in coef.iter().enumerate() {
             if *coef == 0.0 {
@@ -256,7 +256,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         }
     }
 
-    fn gradient_norm<R: Row<Scalar = S>>(&self, x: R, coef: &[f64]) -> f64 {
+    fn gradient_norm<R: Row<Scalar = S>>(&self, _i: usize, x: R, coef: &[f64]) -> f64 {
         let of_row = x.norm2() + self.state.constant * self.state.constant;
         (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
@@ -306,6 +306,29 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         w.sum_q += weight;
     }
 
+    fn mean(&self) -> Option<Self> {
+        let w = &self.state;
+        if w.sum_q == 0.0 {
+            return None;
+        }
+        let mean = |v: f64, u: &f64| (w.sum_a * v - u) / w.sum_q;
+        let v = w.v.iter().map(|v| v.to_f64());
+        let mut mean = Linear {
+            n_features: self.n_features,
+            state: LinearState {
+                v: v.zip(&w.u).map(|(v, u)| S::from_f64(mean(v, u))).collect(),
+                b: w.b.iter().zip(&w.ub).map(|(b, u)| mean(*b, u)).collect(),
+                constant: w.constant,
+                a: 1.0,
+                ..LinearState::default()
+            },
+        };
+        mean.state.norm2 = mean.norm2_afresh();
+        Some(mean)
+    }
+}
+
+impl<S: Scalar> Combine for Linear<S> {
     fn set_average_weight(&mut self, sum: f64) {
         let w = &mut self.state;
         if w.sum_q > 0.0 {
@@ -362,26 +385,5 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         let mut sum = Linear { n_features: first.n_features, state };
         sum.state.norm2 = sum.norm2_afresh();
         Ok(sum)
-    }
-
-    fn mean(&self) -> Option<Self> {
-        let w = &self.state;
-        if w.sum_q == 0.0 {
-            return None;
-        }
-        let mean = |v: f64, u: &f64| (w.sum_a * v - u) / w.sum_q;
-        let v = w.v.iter().map(|v| v.to_f64());
-        let mut mean = Linear {
-            n_features: self.n_features,
-            state: LinearState {
-                v: v.zip(&w.u).map(|(v, u)| S::from_f64(mean(v, u))).collect(),
-                b: w.b.iter().zip(&w.ub).map(|(b, u)| mean(*b, u)).collect(),
-                constant: w.constant,
-                a: 1.0,
-                ..LinearState::default()
-            },
-        };
-        mean.state.norm2 = mean.norm2_afresh();
-        Some(mean)
     }
 }

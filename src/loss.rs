@@ -48,6 +48,11 @@ pub trait Loss: Sync {
     fn smoothed(&self, _score: f64, _y: u32, _mu: f64) -> Option<(f64, f64)> {
         None
     }
+    /// For the hinge loss of one score, the sign of class `y`: `loss = max(0, 1 - sign score)`. `None` for
+    /// others.
+    fn hinge_sign(&self, _y: u32) -> Option<f64> {
+        None
+    }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
     /// The radius of a ball that holds the minimiser: what projection projects on.
@@ -69,6 +74,10 @@ pub trait MarginLoss: Sync + Copy {
     /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
     /// and `q >= 0`: one exact step of dual coordinate ascent.
     fn ascend(self, a: f64, m: f64, q: f64) -> f64;
+    /// Whether this is the [`Hinge`].
+    fn is_hinge(self) -> bool {
+        false
+    }
     /// The negative derivative by m of `ascend(0, m, mu)`, where that is `b`: the curvature of the loss
     /// smoothed by mu > 0.
     fn curvature(self, b: f64, mu: f64) -> f64;
@@ -96,6 +105,9 @@ impl MarginLoss for Hinge {
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
         // q = 0 for a row of zeros, whose margin is 0: the quotient is infinite, never 0/0.
         (a + (1.0 - m) / q).clamp(0.0, 1.0)
+    }
+    fn is_hinge(self) -> bool {
+        true
     }
     fn curvature(self, b: f64, mu: f64) -> f64 {
         if b > 0.0 && b < 1.0 { 1.0 / mu } else { 0.0 }
@@ -227,6 +239,9 @@ impl MarginLoss for AnyLoss {
     fn max_slope(self) -> f64 {
         any!(self, l => l.max_slope())
     }
+    fn is_hinge(self) -> bool {
+        self == AnyLoss::Hinge
+    }
     fn radius2(self) -> f64 {
         any!(self, l => l.radius2())
     }
@@ -285,6 +300,9 @@ impl<M: MarginLoss> Loss for Binary<M> {
     }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         self.sign(y) * dual[0] / self.loss.max_slope()
+    }
+    fn hinge_sign(&self, y: u32) -> Option<f64> {
+        self.loss.is_hinge().then(|| self.sign(y))
     }
     fn radius2(&self) -> f64 {
         self.loss.radius2()

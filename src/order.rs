@@ -182,6 +182,14 @@ impl<I: Iterator<Item = usize>> Ahead<I> {
         }
     }
 
+    /// The next rows, `count` of them if there are as many (and no more than [`WINDOW`]).
+    pub(crate) fn peek(&mut self, n_rows: usize, count: usize) -> &[usize] {
+        if self.at + count > self.end && !self.over {
+            self.refill(n_rows);
+        }
+        &self.window[self.at..self.end.min(self.at + count)]
+    }
+
     /// The next row. Calls `prefetch` with one that comes later, for what the caller keeps of it.
     #[inline(always)]
     pub(crate) fn next<X: Rows>(

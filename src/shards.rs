@@ -19,22 +19,8 @@ use crate::hypothesis::Hypothesis;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
+use crate::threads::side_by_side;
 use crate::trainer::{Block, Report, Trainer};
-
-/// Calls `f` on every item, on the threads of the current rayon pool (one after the other without the
-/// feature `rayon`). Results come in the order of the items.
-pub(crate) fn side_by_side<T: Send, R: Send>(
-    items: &mut [T],
-    f: impl Fn(usize, &mut T) -> R + Sync,
-) -> Vec<R> {
-    #[cfg(feature = "rayon")]
-    {
-        use rayon::prelude::*;
-        items.par_iter_mut().enumerate().map(|(k, item)| f(k, item)).collect()
-    }
-    #[cfg(not(feature = "rayon"))]
-    items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect()
-}
 
 /// Adds up reports; the first error, if there is one.
 pub(crate) fn total(reports: Vec<Result<Report, Error>>) -> Result<Report, Error> {

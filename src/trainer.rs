@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use crate::data::{Examples, KeptRow, Row, Rows};
 use crate::error::Error;
 use crate::feasible::{Ball, Feasible};
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Combine, Hypothesis};
 use crate::ledger::{Certificate, Ledger};
 use crate::loss::Loss;
 use crate::order::Ahead;
@@ -322,6 +322,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         &self.hypothesis
     }
 
+    /// The last iterate, for what the loop does not touch: which rows are known, what is kept of them.
+    #[cfg(feature = "python")]
+    pub(crate) fn hypothesis_mut(&mut self) -> &mut H {
+        &mut self.hypothesis
+    }
+
     /// The violations recorded so far, if a ledger is kept.
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_ref()
@@ -363,6 +369,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 format_args!("{} of example {}", flight.coef.as_ref().len(), flight.example),
             ));
         }
+        self.hypothesis.look_ahead(data.rows(), &[]);
         let order = Ahead::new(order.into_iter());
         let report = match self.params.block {
             Block::Mean(batch) => self.run_batches(data, order, batch)?,
@@ -422,8 +429,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 self.count_regret(fresh, late.len() + 1);
             }
             let eta = self.shrink();
-            for Flight { example, row, mut coef } in late {
-                self.apply(example, &row, coef.as_mut(), eta);
+            for flight in late {
+                self.apply_late(flight, eta);
             }
             let share = 1.0 / size as f64;
             for (i, row, coef) in &mut terms[..moving] {
@@ -467,8 +474,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
             let eta = self.shrink();
             for _ in 0..arriving {
-                if let Some(Flight { example, row, mut coef }) = kept.pop_front() {
-                    self.apply(example, &row, coef.as_mut(), eta);
+                if let Some(flight) = kept.pop_front() {
+                    self.apply_late(flight, eta);
                 } else if let Some((i, row, mut coef)) = here.pop_front() {
                     self.apply(i, row, coef.as_mut(), eta);
                 }
@@ -495,6 +502,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         coef: &mut L::Scores,
         report: &mut Report,
     ) -> Result<Option<(usize, X::Row<'a>)>, Error> {
+        match self.hypothesis.panel() {
+            0 => {}
+            size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size)),
+        }
         let next = order.next(data, |i| {
             if let Some(ledger) = &self.ledger {
                 ledger.prefetch(i);
@@ -505,7 +516,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         };
         data.check_label(i, self.loss.classes())?;
         let row = data.rows().row(i);
-        self.hypothesis.score(row, scores.as_mut());
+        self.hypothesis.score_next(i, row, scores.as_mut());
         if !scores.as_ref().iter().all(|s| s.is_finite()) {
             return Err(data.diagnose(i));
         }
@@ -514,7 +525,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         report.loss += loss;
         coef.as_mut().iter_mut().for_each(|c| *c *= weight);
         if let Some(regret) = &mut self.regret {
-            let norm = self.hypothesis.gradient_norm(row, coef.as_ref());
+            let norm = self.hypothesis.gradient_norm(i, row, coef.as_ref());
             regret.take(self.params.lambda / 2.0 * self.hypothesis.norm2() + loss, norm);
         }
         Ok(Some((i, row)))
@@ -565,7 +576,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             ledger.record(i, coef);
         }
         coef.iter_mut().for_each(|c| *c *= eta);
-        self.hypothesis.add(row, coef);
+        self.hypothesis.add(i, row, coef);
+    }
+
+    /// The same for one that was taken in an earlier run.
+    fn apply_late(&mut self, flight: Flight<H::Scalar, L::Scores>, eta: f64) {
+        let Flight { example, row, mut coef } = flight;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.record(example, coef.as_ref());
+        }
+        coef.as_mut().iter_mut().for_each(|c| *c *= eta);
+        self.hypothesis.add_late(example, &row, coef.as_ref());
     }
 
     /// Ends a step.
@@ -595,6 +616,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// taken over.
     pub fn average_of(parts: &[(f64, &Self)]) -> Result<Self, Error>
     where
+        H: Combine,
         L: Clone,
     {
         if let Some((c, _)) = parts.iter().find(|(c, _)| !c.is_finite()) {
@@ -613,7 +635,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// A copy that does `share` of the steps: its own count of them begins at that part of t.
     pub(crate) fn shard(&self, share: f64) -> Result<Self, Error>
     where
-        H: Clone,
+        H: Combine + Clone,
         L: Clone,
     {
         if share == 1.0 {
@@ -635,7 +657,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Takes in what copies made by [`shard`](Trainer::shard) have learned.
     pub(crate) fn merge(&mut self, shards: &[Self], shares: &[f64]) -> Result<(), Error>
     where
-        H: Clone,
+        H: Combine + Clone,
         L: Clone,
     {
         let before: Vec<f64> = shares.iter().map(|share| self.t as f64 * share).collect();
@@ -723,6 +745,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             data,
             ledger,
             factor,
+            square: Some(0.0),
             loss: 0.0,
             conjugate: 0.0,
             cross: 0.0,
@@ -752,10 +775,15 @@ pub struct Evaluation<'a, H: Hypothesis, L: Loss, X, F = Option<Ball>> {
     ledger: Option<&'a Ledger>,
     factor: f64,
     excess: f64,
+    /// `||w||^2` of the result, from its rows' shares in it where these are known.
+    square: Option<f64>,
     loss: f64,
     conjugate: f64,
     cross: f64,
 }
+
+/// Rows that are scored at a time.
+const TOGETHER: usize = crate::expansion::PANEL;
 
 impl<H, L, X, F> Evaluation<'_, H, L, X, F>
 where
@@ -766,28 +794,41 @@ where
     /// Takes in these rows. Every row must be taken in once.
     pub fn add(&mut self, rows: std::ops::Range<usize>) -> Result<(), Error> {
         let Evaluation { trainer, data, .. } = *self;
-        let (mut scores, mut scratch) = (trainer.loss.zeros(), trainer.loss.zeros());
-        let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
-        for i in rows {
-            data.check_label(i, trainer.loss.classes())?;
-            let row = data.rows().row(i);
-            let (y, weight) = (data.label(i), data.weight(i));
-            self.mean.as_ref().unwrap_or(&trainer.hypothesis).score(row, scores);
-            if !scores.iter().all(|s| s.is_finite()) {
-                return Err(data.diagnose(i));
+        let outputs = trainer.hypothesis.outputs();
+        let mut scratch = trainer.loss.zeros();
+        let scratch = scratch.as_mut();
+        let (mut of_result, mut of_last) = (Vec::new(), Vec::new());
+        let numbers: Vec<usize> = rows.collect();
+        for numbers in numbers.chunks(TOGETHER) {
+            of_result.resize(numbers.len() * outputs, 0.0);
+            let result = self.mean.as_ref().unwrap_or(&trainer.hypothesis);
+            result.scores(data.rows(), numbers, &mut of_result);
+            if self.mean.is_some() && self.ledger.is_some() {
+                of_last.resize(numbers.len() * outputs, 0.0);
+                trainer.hypothesis.scores(data.rows(), numbers, &mut of_last);
             }
-            self.loss += weight * trainer.loss.value_and_coef(scores, y, scratch);
-            let Some(ledger) = self.ledger.filter(|_| weight > 0.0) else {
-                continue;
-            };
-            if self.mean.is_some() {
-                trainer.hypothesis.score(row, scores);
+            let last = of_last.chunks(outputs).map(Some).chain(std::iter::repeat(None));
+            for ((&i, scores), last) in numbers.iter().zip(of_result.chunks(outputs)).zip(last) {
+                data.check_label(i, trainer.loss.classes())?;
+                let (y, weight) = (data.label(i), data.weight(i));
+                if !scores.iter().all(|s| s.is_finite()) {
+                    return Err(data.diagnose(i));
+                }
+                self.square = match (self.square, result.share(i, scores)) {
+                    (Some(square), Some(share)) => Some(square + share),
+                    _ => None,
+                };
+                self.loss += weight * trainer.loss.value_and_coef(scores, y, scratch);
+                let Some(ledger) = self.ledger.filter(|_| weight > 0.0) else {
+                    continue;
+                };
+                let scores = last.unwrap_or(scores);
+                ledger.dual(i, self.factor, scratch);
+                self.cross += scratch.iter().zip(scores).map(|(a, s)| a * s).sum::<f64>();
+                let c = 1.0 / (weight * self.excess);
+                scratch.iter_mut().for_each(|a| *a *= c);
+                self.conjugate += weight * trainer.loss.conjugate(scratch, y);
             }
-            ledger.dual(i, self.factor, scratch);
-            self.cross += scratch.iter().zip(&*scores).map(|(a, s)| a * s).sum::<f64>();
-            let c = 1.0 / (weight * self.excess);
-            scratch.iter_mut().for_each(|a| *a *= c);
-            self.conjugate += weight * trainer.loss.conjugate(scratch, y);
         }
         Ok(())
     }
@@ -797,7 +838,8 @@ where
         let n = self.data.len() as f64;
         let half_lambda = self.trainer.params.lambda / 2.0;
         let last = self.trainer.hypothesis.norm2_afresh();
-        let result = self.mean.as_ref().map_or(last, H::norm2_afresh);
+        let result = self.mean.as_ref().unwrap_or(&self.trainer.hypothesis);
+        let result = self.square.unwrap_or_else(|| result.norm2_afresh());
         let image = (self.cross / n - half_lambda * last) / (self.excess * self.excess);
         let primal = half_lambda * result + self.loss / n;
         if !primal.is_finite() {

@@ -97,8 +97,8 @@ fn a_trainer_may_start_anywhere() {
     let problem = Problem::new(20, 3, 11);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     let mut w = Linear::new(1, 3, 1.0).unwrap();
-    w.add(problem.dense().row(0), &[0.7]);
-    w.add(problem.dense().row(1), &[-0.2]);
+    w.add(0, problem.dense().row(0), &[0.7]);
+    w.add(1, problem.dense().row(1), &[-0.2]);
     for (t0, t) in [(0.0, 0), (3.0, 0), (0.0, 5), (2.0, 9)] {
         let params = Params { lambda: 0.1, t0, ..Params::default() };
         let mut trainer = Trainer::resume(w.clone(), HINGE, params, t).unwrap();
@@ -113,7 +113,7 @@ fn a_trainer_may_start_anywhere() {
         let y = if problem.y[4] == 1 { 1.0 } else { -1.0 };
         want.scale(1.0 - 1.0 / s);
         if y * score[0] < 1.0 {
-            want.add(problem.dense().row(4), &[y / (0.1 * s)]);
+            want.add(4, problem.dense().row(4), &[y / (0.1 * s)]);
         }
         for (a, b) in trainer.result().weights().iter().zip(want.weights()) {
             assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "t0 = {t0}, t = {t}");

@@ -1,12 +1,14 @@
 """Support vector machines trained with stochastic sub-gradients."""
 
 from pegasos._core import InternalError, __version__
+from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier, merge
 from pegasos._online import OnlineGradientClassifier
 from pegasos.io import load, save
 
 __all__ = [
     "InternalError",
+    "KernelPegasosClassifier",
     "OnlineGradientClassifier",
     "PegasosClassifier",
     "__version__",

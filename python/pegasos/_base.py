@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from pegasos._core import LinearTrainer, _Labels, _Rows
+    from pegasos._core import KernelTrainer, LinearTrainer, _Labels, _Rows
 
 
 class Data(NamedTuple):
@@ -126,6 +126,17 @@ def evaluated_epochs() -> Iterator[int]:
 _PATIENCE = 5
 
 
+def warn_of_gap(after: str, tol: float, run: Run, certified: bool, *, stacklevel: int) -> None:
+    """Says that a fit has ended without an answer as good as was asked for."""
+    warnings.warn(
+        f"fit stopped after {after} short of tol={tol}"
+        + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certified else "")
+        + ". Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after which the estimator holds what it had learned by then."""
 
@@ -148,18 +159,18 @@ class Watch:
 class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
-    _trainer: LinearTrainer
+    _trainer: Any
 
     @abstractmethod
-    def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
+    def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer | KernelTrainer:
         """A trainer that has learned nothing."""
 
     @abstractmethod
-    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer:
+    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer | KernelTrainer:
         """The trainer (or a copy) as it is, but with the parameters as they are now."""
 
     @abstractmethod
-    def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
+    def _scores(self, trainer: Any, X: Any) -> np.ndarray:
         """Scores of validated rows, (n,) or (n, classes)."""
 
     def __sklearn_tags__(self) -> Any:
@@ -288,13 +299,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
         evaluations = evaluated_epochs()
         evaluation = next(evaluations)
-        with tqdm(
-            total=self.max_iter * (data.n if isinstance(order, str) else len(order)),
-            desc=type(self).__name__,
-            unit=" rows",
-            unit_scale=True,
-            disable=not self.verbose,
-        ) as bar:
+        with self._bar(self.max_iter * (data.n if isinstance(order, str) else len(order))) as bar:
             progress = bar.update if self.verbose else None
             for n_iter in range(1, self.max_iter + 1):
                 last = n_iter == self.max_iter
@@ -333,13 +338,17 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if run.rising:
                 bar.total = bar.n
         if self.tol is not None:
-            warnings.warn(
-                f"fit stopped after max_iter={self.max_iter} epochs short of tol={self.tol}"
-                + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certify else "")
-                + ". Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
+            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certify, stacklevel=6)
+
+    def _bar(self, total: int) -> tqdm:
+        """A progress bar of rows, if it is wanted."""
+        return tqdm(
+            total=total,
+            desc=type(self).__name__,
+            unit=" rows",
+            unit_scale=True,
+            disable=not self.verbose,
+        )
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         if self.class_weight == "balanced":
@@ -393,6 +402,14 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 return f"{name}={value!r}"
         return None
 
+    def _averaging(self) -> tuple[str, int]:
+        """The kind of mean, and the first step whose result it takes in."""
+        if isinstance(self.average, str):
+            return self.average, 1
+        if isinstance(self.average, bool | np.bool_):
+            return "polynomial" if self.average else "none", 1
+        return "uniform", int(self.average)
+
     def _has_certificate(self) -> bool:
         """Whether the ledger of violations is a dual point worth looking at."""
         replaced = isinstance(self.sampling, str) and self.sampling == "replacement"
@@ -422,6 +439,10 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         # Ledger and dual variables speak of the rows of this fit alone.
         run.trainer.end_dual()
         run.trainer.forget_ledger()
+        self._note(run, classes)
+
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        """The attributes that tell what was learned."""
         self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
         self.classes_ = classes
         self.t_ = run.trainer.t
@@ -436,7 +457,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
 class Run:
     """A trainer at work, and what a fit has learned of it."""
 
-    trainer: LinearTrainer
+    #: A LinearTrainer or a KernelTrainer.
+    trainer: Any
     seed: int
     epoch: int
     losses: list[float] = field(default_factory=list)
@@ -446,6 +468,8 @@ class Run:
     rising: bool = False
     #: For how many epochs.
     climbed: int = 0
+    #: The examples, where dual ascent needs them once more when it ends.
+    data: Data | None = None
 
     @property
     def gap(self) -> float:
@@ -463,8 +487,9 @@ class Run:
         this = (order, self.seed, self.epoch) if isinstance(order, str) else order
         self.epoch += 1
         self.objective = self.dual = np.nan
+        parts = {"shards": shards} if shards != 1 else {}
         visited, _, loss = self.trainer.run(
-            data.rows, data.labels, this, shards=shards, threads=threads, progress=progress
+            data.rows, data.labels, this, threads=threads, progress=progress, **parts
         )
         self.losses.append(loss / visited)
 

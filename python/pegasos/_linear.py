@@ -434,6 +434,17 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         check_is_fitted(self)
         return self._exported.arrays
 
+    _trainer_type = LinearTrainer
+
+    def _extra(self) -> dict[str, Any]:
+        """What a file must hold beside parameters, attributes and trainer."""
+        return {}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        want = (1 if len(self.classes_) == 2 else len(self.classes_), self.n_features_in_)
+        if extra or self.coef_.shape != want:
+            raise ValueError(f"the weights must have shape {want}, got {self.coef_.shape}")
+
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         super()._settle(run, classes)
         self._made_with = self._chosen()
@@ -518,14 +529,6 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         chosen = {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
         # True is not the number 1 here.
         return chosen | {"average": self._averaging()}
-
-    def _averaging(self) -> tuple[str, int]:
-        """The kind of mean, and the first step whose result it takes in."""
-        if isinstance(self.average, str):
-            return self.average, 1
-        if isinstance(self.average, bool | np.bool_):
-            return "polynomial" if self.average else "none", 1
-        return "uniform", int(self.average)
 
     def _params(self, data: Data) -> dict[str, Any]:
         """The parameters as the compiled half takes them."""

@@ -32,7 +32,8 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
-from pegasos._core import LinearTrainer, __version__
+from pegasos._core import __version__
+from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._online import OnlineGradientClassifier
 
@@ -41,14 +42,16 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Path: TypeAlias = str | os.PathLike[str]
+    Estimator: TypeAlias = PegasosClassifier | KernelPegasosClassifier
 
 __all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "save"]
 
 #: The number of the format that `save` writes and `load` reads.
-FORMAT = 1
+FORMAT = 2
 
 #: The estimators that files may name.
-_CLASSES: dict[str, type[PegasosClassifier]] = {
+_CLASSES: dict[str, type[Estimator]] = {
+    "KernelPegasosClassifier": KernelPegasosClassifier,
     "OnlineGradientClassifier": OnlineGradientClassifier,
     "PegasosClassifier": PegasosClassifier,
 }
@@ -145,7 +148,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 # -- models
 
 
-def save(estimator: PegasosClassifier, path: Path) -> None:
+def save(estimator: Estimator, path: Path) -> None:
     """Write a fitted estimator to one safetensors file.
 
     The file holds the parameters, the classes, what the last fit found (objective, duality gap,
@@ -156,7 +159,7 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
 
     Parameters
     ----------
-    estimator : PegasosClassifier or OnlineGradientClassifier
+    estimator : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
         A fitted estimator.
     path : str or path-like
         The file to write.
@@ -167,8 +170,8 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
         The estimator is not fitted.
     ValueError
         The estimator is of a class that files cannot hold, or one of its parameters is: a
-        ``random_state`` that is no int and not None, a value out of range, labels that are neither
-        numbers nor strings.
+        ``random_state`` that is no int and not None, a ``kernel`` that is a callable, a value out of
+        range, labels that are neither numbers nor strings.
     OSError
         The file cannot be written.
 
@@ -179,7 +182,8 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
     Notes
     -----
     Time and memory are those of three copies of the weights, of shape (problems, n_features), six
-    if iterates are averaged. Arrays among the parameters come back as lists, tuples too; keys of
+    if iterates are averaged; of a kernel model three copies of its support vectors, of which features
+    that are 0 are left out. Arrays among the parameters come back as lists, tuples too; keys of
     ``class_weight`` keep their types.
 
     Examples
@@ -218,6 +222,7 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
         "dual_objective": _encode(estimator.dual_objective_, "dual_objective_"),
         "seed": estimator._seed,
         "epoch": estimator._epoch,
+        "extra": estimator._extra(),
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
     }
     # One entry: several would be written in an order that differs from run to run.
@@ -230,7 +235,7 @@ def save(estimator: PegasosClassifier, path: Path) -> None:
         file.write(content)
 
 
-def load(path: Path) -> PegasosClassifier:
+def load(path: Path) -> Estimator:
     """Read an estimator that `save` wrote.
 
     Parameters
@@ -240,9 +245,9 @@ def load(path: Path) -> PegasosClassifier:
 
     Returns
     -------
-    estimator : PegasosClassifier or OnlineGradientClassifier
-        A fitted estimator: ``coef_``, (problems, n_features), predictions and whatever
-        ``partial_fit`` makes of further examples are those of the one that was saved.
+    estimator : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
+        A fitted estimator: ``coef_`` or ``dual_coef_``, predictions and whatever ``partial_fit``
+        makes of further examples are those of the one that was saved.
 
     Raises
     ------
@@ -288,7 +293,7 @@ def load(path: Path) -> PegasosClassifier:
         return _restore(json.loads(metadata["pegasos"]), file)
 
 
-def _restore(state: dict[str, Any], tensors: Any) -> PegasosClassifier:
+def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     """The estimator that `save` described by ``state``, its arrays taken from ``tensors``."""
     if state["format"] != FORMAT:
         raise ValueError(f"its format is {state['format']!r}, this version reads format {FORMAT}")
@@ -310,7 +315,7 @@ def _restore(state: dict[str, Any], tensors: Any) -> PegasosClassifier:
             raise ValueError(f"feature_names must be {n_features} strings")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     try:
-        trainer = LinearTrainer.from_parts(_decode(state["trainer"], tensors))
+        trainer = estimator._trainer_type.from_parts(_decode(state["trainer"], tensors))
     except TypeError as error:
         raise ValueError(f"an entry of the trainer has a wrong type or shape: {error}") from error
     estimator._settle(
@@ -324,9 +329,7 @@ def _restore(state: dict[str, Any], tensors: Any) -> PegasosClassifier:
         ),
         classes,
     )
-    want = (1 if len(classes) == 2 else len(classes), n_features)
-    if estimator.coef_.shape != want:
-        raise ValueError(f"the weights must have shape {want}, got {estimator.coef_.shape}")
+    estimator._check_restored(state["extra"])
     return estimator
 
 

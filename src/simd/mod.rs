@@ -18,6 +18,8 @@ mod x86;
 
 use crate::scalar::Index;
 
+pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
+
 /// What a scalar can do fast. Implemented for `f32` and `f64`.
 pub trait Simd: Sized {
     /// `<x, v>`.
@@ -40,6 +42,33 @@ pub trait Simd: Sized {
     fn gather_dot_wide<I: Index>(indices: &[I], values: &[Self], v: &[f64]) -> f64;
     /// [`scatter_axpy`](Simd::scatter_axpy) on weights in f64, all arithmetic in f64.
     fn scatter_axpy_wide<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [f64]) -> f64;
+    /// `out[r * stride + k] = <rows[r], vector k of the block>` for all [`WIDTH`] vectors of a block. Of each
+    /// row as many features are read as the block has.
+    fn products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize);
+    /// The same for one sparse row; NaN if an index lies outside the block.
+    fn sparse_products<I: Index>(
+        indices: &[I],
+        values: &[Self],
+        block: &[Lanes<Self>],
+        out: &mut [Self; WIDTH],
+    );
+    /// `g -= c row`, and which entry's step of greedy dual ascent is the next; see [`Steepest`]. The length
+    /// of `g` must be a multiple of [`LANES`].
+    fn descend(
+        c: f64,
+        row: &[Self],
+        g: &mut [f64],
+        a: &[f32],
+        inverse: &[f32],
+        weight: &[f32],
+    ) -> Steepest;
+    /// Multiplies and adds as fast as the processor can; a number that depends on it all, and how many
+    /// operations there were. For benches: the limit that others are measured by.
+    fn busy(rounds: usize) -> (f64, usize);
+    /// Replaces each of `x` by `e^x`.
+    fn exp(x: &mut [Self]);
+    /// Replaces each `<x, z>` by `e^(-gamma ||x - z||^2)`.
+    fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]);
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -88,6 +117,44 @@ mod portable {
                     v: &mut [f64],
                 ) -> f64 {
                     body::scatter_axpy::<false, _, _, _>(c, indices, values, v)
+                }
+                fn products(
+                    rows: &[&[Self]],
+                    block: &[Lanes<Self>],
+                    out: &mut [Self],
+                    stride: usize,
+                ) {
+                    // Two registers of 16 bytes.
+                    body::products::<false, { 32 / size_of::<$t>() }, _>(rows, block, out, stride);
+                }
+                fn sparse_products<I: Index>(
+                    indices: &[I],
+                    values: &[Self],
+                    block: &[Lanes<Self>],
+                    out: &mut [Self; WIDTH],
+                ) {
+                    body::sparse_products::<false, _, _>(indices, values, block, out, <$t>::NAN);
+                }
+                fn descend(
+                    c: f64,
+                    row: &[Self],
+                    g: &mut [f64],
+                    a: &[f32],
+                    inverse: &[f32],
+                    weight: &[f32],
+                ) -> Steepest {
+                    body::descend::<false, _>(c, row, g, a, inverse, weight)
+                }
+                fn busy(rounds: usize) -> (f64, usize) {
+                    const LANES: usize = 32 / size_of::<$t>();
+                    let sum = body::busy::<false, LANES, $t>(rounds, 0.5, 1.0);
+                    (f64::from(sum), 2 * TILE * LANES * rounds)
+                }
+                fn exp(x: &mut [Self]) {
+                    body::exp::<false, _>(x);
+                }
+                fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]) {
+                    body::rbf::<false, _>(gamma, xz, xx, zz);
                 }
             }
         };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::body::{self, Widen};
-use super::{Simd, avx512};
+use super::{Lanes, Simd, Steepest, TILE, WIDTH, avx512};
 use crate::scalar::Index;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -94,6 +94,73 @@ shells!(axpy<S: Widen<V>, V: Number>(c: f64, x: &[S], v: &mut [V]));
 shells!(gather_dot<S: Widen<V>, V: Number, I: Index>(indices: &[I], values: &[S], v: &[V]));
 shells!(scatter_axpy<S: Widen<V>, V: Number, I: Index>(c: f64, indices: &[I], values: &[S], v: &mut [V]));
 
+shells!(sparse_products<S: Number, I: Index>(indices: &[I], values: &[S], block: &[Lanes<S>], out: &mut [S; WIDTH], nan: S) -> ());
+shells!(descend<S: Widen<f64>>(c: f64, row: &[S], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32]) -> Steepest);
+shells!(exp<S: Number>(x: &mut [S]) -> ());
+shells!(rbf<S: Number>(gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) -> ());
+
+/// [`body::products`] and [`body::busy`] under a shell per level: of as many lanes as two of the level's
+/// registers hold.
+mod wide {
+    use super::*;
+    #[target_feature(enable = "avx2,fma")]
+    fn busy_avx2<const L: usize, S: Number>(rounds: usize, by: S, start: S) -> S {
+        body::busy::<true, L, S>(rounds, by, start)
+    }
+    #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
+    fn busy_avx512<const L: usize, S: Number>(rounds: usize, by: S, start: S) -> S {
+        body::busy::<true, L, S>(rounds, by, start)
+    }
+    pub fn busy<const L128: usize, const L256: usize, const L512: usize, S: Number>(
+        level: Level,
+        rounds: usize,
+        by: S,
+        start: S,
+    ) -> (S, usize) {
+        match level {
+            // SAFETY: no level is above `best()`.
+            Level::Avx512 => (unsafe { busy_avx512::<L512, S>(rounds, by, start) }, L512),
+            // SAFETY: as above.
+            Level::Avx2 => (unsafe { busy_avx2::<L256, S>(rounds, by, start) }, L256),
+            Level::Baseline => (body::busy::<false, L128, S>(rounds, by, start), L128),
+        }
+    }
+    #[target_feature(enable = "avx2,fma")]
+    fn products_avx2<const L: usize, S: Number>(
+        rows: &[&[S]],
+        block: &[Lanes<S>],
+        out: &mut [S],
+        stride: usize,
+    ) {
+        body::products::<true, L, S>(rows, block, out, stride);
+    }
+    #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
+    fn products_avx512<const L: usize, S: Number>(
+        rows: &[&[S]],
+        block: &[Lanes<S>],
+        out: &mut [S],
+        stride: usize,
+    ) {
+        body::products::<true, L, S>(rows, block, out, stride);
+    }
+    #[inline(always)]
+    pub fn products<const L128: usize, const L256: usize, const L512: usize, S: Number>(
+        level: Level,
+        rows: &[&[S]],
+        block: &[Lanes<S>],
+        out: &mut [S],
+        stride: usize,
+    ) {
+        match level {
+            // SAFETY: no level is above `best()`.
+            Level::Avx512 => unsafe { products_avx512::<L512, S>(rows, block, out, stride) },
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { products_avx2::<L256, S>(rows, block, out, stride) },
+            Level::Baseline => body::products::<false, L128, S>(rows, block, out, stride),
+        }
+    }
+}
+
 /// What [`Simd`] does at a given level.
 macro_rules! at_level {
     ($t:ident, dots: $dots:ident, $dots_wide:ident, wide: $dot_wide:path, $axpy_wide:path) => {
@@ -129,6 +196,19 @@ macro_rules! at_level {
                     Level::Avx512 => unsafe { avx512::$t::axpy(c, x, v) },
                     _ => axpy::at(level, c, x, v),
                 }
+            }
+            #[inline(always)]
+            fn products_at(
+                level: Level,
+                rows: &[&[Self]],
+                block: &[Lanes<Self>],
+                out: &mut [Self],
+                stride: usize,
+            ) {
+                const SIZE: usize = size_of::<$t>();
+                wide::products::<{ 32 / SIZE }, { 64 / SIZE }, { 128 / SIZE }, Self>(
+                    level, rows, block, out, stride,
+                );
             }
         }
 
@@ -183,6 +263,48 @@ macro_rules! at_level {
             ) -> f64 {
                 scatter_axpy::at(level(), c, indices, values, v)
             }
+            #[inline(always)]
+            fn products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize) {
+                Self::products_at(level(), rows, block, out, stride);
+            }
+            #[inline(always)]
+            fn sparse_products<I: Index>(
+                indices: &[I],
+                values: &[Self],
+                block: &[Lanes<Self>],
+                out: &mut [Self; WIDTH],
+            ) {
+                sparse_products::at(level(), indices, values, block, out, <$t>::NAN);
+            }
+            #[inline(always)]
+            fn descend(
+                c: f64,
+                row: &[Self],
+                g: &mut [f64],
+                a: &[f32],
+                inverse: &[f32],
+                weight: &[f32],
+            ) -> Steepest {
+                descend::at(level(), c, row, g, a, inverse, weight)
+            }
+            fn busy(rounds: usize) -> (f64, usize) {
+                const SIZE: usize = size_of::<$t>();
+                let (sum, lanes) = wide::busy::<{ 32 / SIZE }, { 64 / SIZE }, { 128 / SIZE }, Self>(
+                    level(),
+                    rounds,
+                    0.5,
+                    1.0,
+                );
+                (f64::from(sum), 2 * TILE * lanes * rounds)
+            }
+            #[inline(always)]
+            fn exp(x: &mut [Self]) {
+                exp::at(level(), x);
+            }
+            #[inline(always)]
+            fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]) {
+                rbf::at(level(), gamma, xz, xx, zz);
+            }
         }
     };
 }
@@ -192,6 +314,13 @@ trait AtLevel: Sized {
     fn dots_wide_at(level: Level, x: &[Self], w: &[f64], out: &mut [f64]);
     fn dot_at(level: Level, x: &[Self], v: &[Self]) -> f64;
     fn axpy_at(level: Level, c: f64, x: &[Self], v: &mut [Self]) -> f64;
+    fn products_at(
+        level: Level,
+        rows: &[&[Self]],
+        block: &[Lanes<Self>],
+        out: &mut [Self],
+        stride: usize,
+    );
 }
 at_level!(f32, dots: dots_f32, dots_wide, wide: dot::at, axpy::at);
 at_level!(f64, dots: dots_f64, dots_f64, wide: f64::dot_at, f64::axpy_at);
@@ -278,6 +407,94 @@ mod tests {
     fn levels_agree_with_plain_sums() {
         agrees::<f32>(1e-6);
         agrees::<f64>(1e-15);
+    }
+
+    /// Products with a block at every level, for every number of rows, features and offset, dense and
+    /// sparse, against plain sums.
+    fn products_agree<S: Number + AtLevel>(tolerance: f64, nan: S) {
+        for d in (0..=67).step_by(3) {
+            let block: Vec<Lanes<S>> = (0..d)
+                .map(|j| Lanes(std::array::from_fn(|k| S::from_f64(number(WIDTH * j + k)))))
+                .collect();
+            for rows in 1..=TILE + 4 {
+                let all: Vec<S> = (0..rows * d + 1).map(|k| S::from_f64(number(k + 9))).collect();
+                let slices: Vec<&[S]> = (0..rows).map(|r| &all[1 + r * d..][..d]).collect();
+                let indices: Vec<i32> = (0..d as i32).rev().collect();
+                for level in levels() {
+                    let stride = WIDTH + 3;
+                    let mut out = vec![S::from_f64(-7.0); rows * stride];
+                    S::products_at(level, &slices, &block, &mut out, stride);
+                    for (r, x) in slices.iter().enumerate() {
+                        let mut sparse = [S::default(); WIDTH];
+                        let values: Vec<S> = x.iter().rev().copied().collect();
+                        sparse_products::at(level, &indices, &values, &block, &mut sparse, nan);
+                        for k in 0..WIDTH {
+                            let want: f64 =
+                                (0..d).map(|j| x[j].to_f64() * block[j].0[k].to_f64()).sum();
+                            let near = |got: S| {
+                                let error = (got.to_f64() - want).abs() / (1.0 + d as f64 * 150.0);
+                                assert!(
+                                    error < tolerance,
+                                    "{level:?} {d} {rows}: {got}, not {want}"
+                                );
+                            };
+                            near(out[r * stride + k]);
+                            near(sparse[k]);
+                        }
+                        let room = &out[r * stride + WIDTH..(r + 1) * stride];
+                        assert!(
+                            room.iter().all(|&x| x == S::from_f64(-7.0)),
+                            "written beyond the block"
+                        );
+                    }
+                    for bad in [d as i32, -1] {
+                        let mut out = [S::default(); WIDTH];
+                        let value = [S::from_f64(1.0)];
+                        sparse_products::at(level, &[bad], &value, &block, &mut out, nan);
+                        assert!(out.iter().all(|x| x.to_f64().is_nan()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_agree_with_plain_sums() {
+        products_agree::<f32>(1e-6, f32::NAN);
+        products_agree::<f64>(1e-15, f64::NAN);
+    }
+
+    /// Exponentials over their range, of slices of every length and offset; and beyond it.
+    fn exponentials<S: Number>(range: std::ops::Range<f64>, tolerance: f64) {
+        let at = |k: usize| range.start + (range.end - range.start) * k as f64 / 200_000.0;
+        let all: Vec<S> = (0..200_000).map(|k| S::from_f64(at(k))).collect();
+        for level in levels() {
+            let mut got = all.clone();
+            exp::at(level, &mut got);
+            for (x, got) in all.iter().zip(&got) {
+                let error = got.to_f64() / x.to_f64().exp() - 1.0;
+                assert!(error.abs() <= tolerance, "{level:?} {x}: {error}");
+            }
+            for len in 0..=67 {
+                for offset in 0..4 {
+                    let mut part = all[1000..1000 + offset + len].to_vec();
+                    exp::at(level, &mut part[offset..]);
+                    assert_eq!(part[..offset], all[1000..1000 + offset]);
+                    assert_eq!(part[offset..], got[1000 + offset..1000 + offset + len]);
+                }
+            }
+            let mut odd = [f64::NEG_INFINITY, -1e30, f64::NAN, 0.0, -0.0].map(S::from_f64);
+            exp::at(level, &mut odd);
+            assert_eq!((odd[0].to_f64(), odd[1].to_f64()), (0.0, 0.0));
+            assert!(odd[2].to_f64().is_nan());
+            assert_eq!((odd[3].to_f64(), odd[4].to_f64()), (1.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn exponentials_are_accurate() {
+        exponentials::<f32>(-87.0..88.0, 2e-7);
+        exponentials::<f64>(-708.0..709.0, 1e-14);
     }
 
     /// Wherever the bad index stands: in a full group or in the remainder.

@@ -1,153 +1,21 @@
-//! The compiled half of the Python package: one private class, and no algorithm.
-//!
-//! Arrays are borrowed, never copied; the Python side has made them contiguous. The interpreter is
-//! released while training, in pieces of about 50 ms, and Ctrl-C is looked for in between.
+//! `LinearTrainer`: linear problems over the same rows.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
 
-use numpy::{
-    PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
-    PyUntypedArrayMethods,
-};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
-use crate::shards::{Shards, side_by_side, total};
+use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
+use super::{each, lock, pool, pool_for, unknown, work};
+use crate::shards::{Shards, total};
+use crate::threads::side_by_side;
 use crate::{
-    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, DualEvaluation,
-    Error, ErrorKind, Evaluation, Examples, Feasible, Flight, Hypothesis, KeptRow, Linear,
-    LinearState, Loss, Params, Regret, Report, Rows, Sampling, Scalar, Schedule, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, DualAscent, DualEvaluation, Error,
+    Evaluation, Examples, Feasible, Flight, Hypothesis, KeptRow, Linear, LinearState, Loss, Params,
+    Regret, Report, Rows, Sampling, Scalar, Schedule, Trainer,
 };
-
-pyo3::create_exception!(
-    pegasos,
-    InternalError,
-    PyRuntimeError,
-    "A defect of pegasos itself, not of its input. Please report it."
-);
-pyo3::create_exception!(
-    pegasos._core,
-    NonFiniteError,
-    PyValueError,
-    "The data hold NaN or infinity, or numbers so large that a score overflows."
-);
-
-impl From<Error> for PyErr {
-    fn from(error: Error) -> Self {
-        // The one parameter whose name in Python is another.
-        let text = error.to_string().replace("lambda", "alpha");
-        match error.kind() {
-            ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
-            _ => PyValueError::new_err(text),
-        }
-    }
-}
-
-/// How long the interpreter is left alone at a time.
-const PIECE: Duration = Duration::from_millis(50);
-
-/// Calls `piece(size)` with the interpreter released until it returns `None`, with a size that makes
-/// a call take about [`PIECE`]; in between attends to signals and tells `progress` what `piece`
-/// returned. A panic becomes an `InternalError`.
-fn work(
-    py: Python<'_>,
-    progress: Option<&Bound<'_, PyAny>>,
-    mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
-) -> PyResult<()> {
-    let mut size = 1024;
-    loop {
-        let (done, took) = py.detach(|| {
-            let start = Instant::now();
-            (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
-        });
-        let done = done.map_err(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
-        })??;
-        py.check_signals()?;
-        let Some(done) = done else {
-            return Ok(());
-        };
-        if let Some(progress) = progress {
-            progress.call1((done,))?;
-        }
-        // Without the time that the interpreter was waited for, which no smaller piece would shorten.
-        if took < PIECE / 2 {
-            size *= 2;
-        } else if took > PIECE {
-            size = (size / 2).max(1);
-        }
-    }
-}
-
-/// The pool of `threads` threads of this process. A forked child inherits a pool without its
-/// threads, so the pool is kept with the number of the process that made it.
-fn pool(threads: usize) -> PyResult<Arc<rayon::ThreadPool>> {
-    type Made = (u32, usize, Arc<rayon::ThreadPool>);
-    static POOL: Mutex<Option<Made>> = Mutex::new(None);
-    let key = (std::process::id(), threads);
-    let mut made = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some((pid, threads, pool)) = &*made
-        && (*pid, *threads) == key
-    {
-        return Ok(pool.clone());
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = Arc::new(pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?);
-    // Dropping a pool inherited through a fork would wait for threads that are not there.
-    if let Some((pid, _, old)) = made.replace((key.0, key.1, pool.clone()))
-        && pid != key.0
-    {
-        std::mem::forget(old);
-    }
-    Ok(pool)
-}
-
-/// A matrix as Python hands it over: a C-contiguous 2-D array, or `(indptr, indices, data,
-/// n_features)` of a CSR matrix.
-enum Matrix<'py> {
-    Dense32(PyReadonlyArray2<'py, f32>),
-    Dense64(PyReadonlyArray2<'py, f64>),
-    Csr32I32(CsrParts<'py, f32, i32>),
-    Csr32I64(CsrParts<'py, f32, i64>),
-    Csr64I32(CsrParts<'py, f64, i32>),
-    Csr64I64(CsrParts<'py, f64, i64>),
-}
-
-impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
-    type Error = PyErr;
-
-    /// Looks at dtypes first: an attempt that fails makes NumPy's Python code word an error, slowly,
-    /// and a Ctrl-C that arrives meanwhile is lost in it.
-    fn extract(x: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let is_f32 = |array: &Bound<'py, PyAny>| {
-            let array = array.cast::<PyUntypedArray>()?;
-            PyResult::Ok(array.dtype().is_equiv_to(&numpy::dtype::<f32>(x.py())))
-        };
-        let Ok(parts) = x.cast::<PyTuple>() else {
-            return Ok(match is_f32(&x.to_owned())? {
-                true => Matrix::Dense32(x.extract()?),
-                false => Matrix::Dense64(x.extract()?),
-            });
-        };
-        let indices = parts.get_item(1)?;
-        let indices = indices.cast::<PyUntypedArray>()?;
-        let is_i32 = indices.dtype().is_equiv_to(&numpy::dtype::<i32>(x.py()));
-        Ok(match (is_f32(&parts.get_item(2)?)?, is_i32) {
-            (true, true) => Matrix::Csr32I32(x.extract()?),
-            (true, false) => Matrix::Csr32I64(x.extract()?),
-            (false, true) => Matrix::Csr64I32(x.extract()?),
-            (false, false) => Matrix::Csr64I64(x.extract()?),
-        })
-    }
-}
-
-type CsrParts<'py, S, I> =
-    (PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, I>, PyReadonlyArray1<'py, S>, usize);
 
 /// A trainer, and dual ascent where that goes on in its stead.
 #[derive(Clone)]
@@ -176,11 +44,6 @@ enum Trainers {
     Binary64(Mutex<Problems<f64, OneScore>>),
     Multi32(Mutex<Problems<f32, CrammerSinger>>),
     Multi64(Mutex<Problems<f64, CrammerSinger>>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic was reported when it happened; between two steps the state is sound.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Runs `$then` with the mutex of the problems, whatever their types.
@@ -238,69 +101,6 @@ macro_rules! with {
             _ => $wrong(),
         }
     }};
-}
-
-fn dense<'a, S: Scalar + numpy::Element>(x: &'a PyReadonlyArray2<'_, S>) -> PyResult<Dense<'a, S>> {
-    let [n_rows, n_features] = [x.shape()[0], x.shape()[1]];
-    Ok(Dense::new(x.as_slice()?, n_rows, n_features)?)
-}
-
-fn csr<'a, S: Scalar + numpy::Element, I: crate::Index + numpy::Element>(
-    (indptr, indices, data, n_features): &'a CsrParts<'_, S, I>,
-) -> PyResult<Csr<'a, S, I>> {
-    Ok(Csr::new(indptr.as_slice()?, indices.as_slice()?, data.as_slice()?, *n_features)?)
-}
-
-/// Class numbers and, if given, weights.
-type Labels<'py> = (PyReadonlyArray1<'py, u32>, Option<PyReadonlyArray1<'py, f64>>);
-
-fn examples<'a, X: Rows>(x: X, (y, weight): &'a Labels<'_>) -> PyResult<Examples<'a, X>> {
-    let weight = weight.as_ref().map(|w| w.as_slice()).transpose()?;
-    Ok(Examples::new(x, y.as_slice()?, weight)?)
-}
-
-/// An order as Python asks for it: rows by number, or a way of sampling with its seed and epoch.
-enum Order<'py> {
-    Sampled(String, u64, u64),
-    Given(PyReadonlyArray1<'py, i64>),
-}
-
-impl<'py> FromPyObject<'_, 'py> for Order<'py> {
-    type Error = PyErr;
-
-    fn extract(order: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if order.cast::<PyTuple>().is_err() {
-            return Ok(Order::Given(order.extract()?));
-        }
-        let (name, seed, epoch) = order.extract()?;
-        Ok(Order::Sampled(name, seed, epoch))
-    }
-}
-
-impl Order<'_> {
-    fn rows(&self, n: usize) -> PyResult<Box<dyn Iterator<Item = usize> + Send + '_>> {
-        match self {
-            Order::Sampled(name, seed, epoch) => {
-                Ok(Box::new(sampling(name)?.epoch(n, *seed, *epoch)?))
-            }
-            // A negative number becomes one that no row has.
-            Order::Given(rows) => Ok(Box::new(rows.as_slice()?.iter().map(|&i| i as usize))),
-        }
-    }
-}
-
-fn sampling(name: &str) -> PyResult<Sampling> {
-    Ok(match name {
-        "shuffle" => Sampling::Shuffle,
-        "blocks" => Sampling::Blocks,
-        "replacement" => Sampling::Replacement,
-        "storage" => Sampling::Storage,
-        _ => return Err(unknown("sampling", name)),
-    })
-}
-
-fn unknown(name: &str, value: &str) -> PyErr {
-    PyValueError::new_err(format!("{name} has no choice {value:?}"))
 }
 
 /// The parameters as Python gives them: a dictionary with these keys.
@@ -374,7 +174,7 @@ enum Targets {
 
 /// Linear problems over the same rows.
 #[pyclass(module = "pegasos._core", frozen)]
-struct LinearTrainer {
+pub(super) struct LinearTrainer {
     trainers: Trainers,
     /// What it was made with; goes into pickles.
     targets: Targets,
@@ -599,25 +399,6 @@ impl AnyPart for Vec<Bound<'_, PyDict>> {
         let regret: Option<Vec<f64>> = item("regret")?.extract()?;
         let regret = regret.map(|numbers| Regret::from_numbers(&numbers)).transpose()?;
         Ok(Part { linear, flights, regret })
-    }
-}
-
-/// The pool for `count` tasks on so many threads; none where one thread does them.
-fn pool_for(threads: usize, count: usize) -> PyResult<Option<Arc<rayon::ThreadPool>>> {
-    // A thread more than there are tasks would never have work.
-    let threads = threads.min(count);
-    (threads > 1).then(|| pool(threads)).transpose()
-}
-
-/// Calls `f` on every item; without a pool here, where rayon would use its global one.
-fn each<T: Send, R: Send>(
-    pool: &Option<Arc<rayon::ThreadPool>>,
-    items: &mut [T],
-    f: impl Fn(usize, &mut T) -> R + Sync,
-) -> Vec<R> {
-    match pool {
-        Some(pool) => pool.install(|| side_by_side(items, &f)),
-        None => items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect(),
     }
 }
 
@@ -1218,25 +999,3 @@ impl LinearTrainer {
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
 const FORMAT: u32 = 2;
-
-/// Refuses a matrix whose shape or row bounds are not sound, before anyone else walks it.
-#[pyfunction]
-fn check_shape(x: Matrix<'_>) -> PyResult<()> {
-    match &x {
-        Matrix::Dense32(x) => dense(x).map(drop),
-        Matrix::Dense64(x) => dense(x).map(drop),
-        Matrix::Csr32I32(x) => csr(x).map(drop),
-        Matrix::Csr32I64(x) => csr(x).map(drop),
-        Matrix::Csr64I32(x) => csr(x).map(drop),
-        Matrix::Csr64I64(x) => csr(x).map(drop),
-    }
-}
-
-#[pymodule]
-fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add("InternalError", m.py().get_type::<InternalError>())?;
-    m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
-    m.add_function(wrap_pyfunction!(check_shape, m)?)?;
-    m.add_class::<LinearTrainer>()
-}

@@ -1,0 +1,636 @@
+"""Kernel machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import _fit_context
+from sklearn.utils import assert_all_finite
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pegasos._base import Data, Run, _PegasosBase, as_data, thread_count, warn_of_gap
+from pegasos._core import KernelTrainer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# What a trainer's coefficients mean: parameters that must stay while training goes on.
+_STRUCTURE = ("kernel", "gamma", "degree", "coef0")
+_TRAINING = ("alpha", "average", "projection", "batch_size")
+
+#: Steps of dual ascent within which the dual must rise by a thousandth of the gap.
+_PATIENCE = 100
+
+
+class _Exported:
+    """The arrays of a trainer, exported when first asked for."""
+
+    def __init__(self, trainer: KernelTrainer, n_features: int, sparse: bool) -> None:
+        self.trainer, self.n_features, self.sparse = trainer, n_features, sparse
+
+    @cached_property
+    def result(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Coefficients, (1 or classes, n_sv); row numbers, if they are known; counts."""
+        coefs, rows, counts = self.trainer.result()
+        coefs = coefs.reshape(len(counts), -1).T if len(counts) else np.zeros((1, 0))
+        return coefs.astype(self.trainer.dtype), rows, counts
+
+    @cached_property
+    def vectors(self) -> Any:
+        indptr, indices, values = self.trainer.vectors()
+        matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features))
+        return matrix if self.sparse else matrix.toarray()
+
+
+def _goes_on(estimator: Any) -> bool:
+    if not isinstance(estimator.kernel, str) or estimator.kernel == "precomputed":
+        raise AttributeError(
+            f"partial_fit needs the features of support vectors, got kernel={estimator.kernel!r}"
+        )
+    return True
+
+
+class KernelPegasosClassifier(_PegasosBase):
+    """Support vector machine with a kernel, trained by Pegasos on violation counts.
+
+    One pass over the data gives a good model, ``partial_fit`` learns from a stream, and
+    ``solver="auto"`` goes on by dual ascent to the exact solution, with a certificate.
+
+    With ``phi(x)`` the image of x under the kernel, it minimises ::
+
+        P(w) = alpha/2 ||w||^2 + 1/n sum_i weight_i max(0, 1 - y_i <w, phi(x_i)>)
+
+    by the steps ``w <- (1 - 1/t) w + [y_i <w, phi(x_i)> < 1] weight_i y_i phi(x_i)/(alpha t)``, where
+    ``w`` is a sum over support vectors and the steps change their coefficients. More than two classes
+    are trained jointly with Crammer and Singer's loss, ``max(0, 1 + max_{r != y} f_r - f_y)``.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "poly", "linear", "sigmoid", "precomputed"} or callable, default="rbf"
+        "rbf" is ``exp(-gamma ||x - z||^2)``, "poly" ``(gamma <x, z> + coef0)^degree``, "sigmoid"
+        ``tanh(gamma <x, z> + coef0)``, as in ``SVC``. With "precomputed", X holds kernel values: of
+        every row with every row in ``fit``, of every row with every row of ``fit`` later. A callable
+        takes two matrices and returns the kernel values of their rows.
+    alpha : float, default=1e-4
+        Strength of the regularisation, > 0: the papers' lambda. In terms of ``SVC``,
+        ``C = 1/(alpha n_samples)``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is ``1/(n_features X.var())``, "auto" ``1/n_features``; of the first batch, where
+        training begins by ``partial_fit``.
+    degree : int, default=3
+        Of the "poly" kernel, >= 0.
+    coef0 : float, default=0.0
+        Of the "poly" and "sigmoid" kernels.
+    average : bool, {"uniform", "polynomial"} or int, default=False
+        Which mean of the iterates is the model: none (the last iterate), all alike, or weighted by
+        k (k + 1) (k + 2) for the k-th. True means "polynomial"; an integer k the uniform mean from
+        step k on.
+    solver : {"pegasos", "auto", "dual"}, default="pegasos"
+        "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
+        the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
+        "pegasos" and goes on by "dual" from the very same point; it stays with "pegasos" where a
+        parameter asks for what only that has (``batch_size``, ``projection``, ``average``,
+        ``sampling`` with replacement or by an array, ``warm_start``).
+    projection : bool, default=False
+        Whether to project ``w``, after each step, onto the ball of radius ``sqrt(mean weight/alpha)``,
+        which holds the optimum. The papers' optional step.
+    batch_size : int, default=1
+        Examples per step.
+    max_iter : int, default=1
+        Epochs of Pegasos, at most. Dual ascent needs no such limit.
+    tol : float or None, default=1e-3
+        The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: do not
+        evaluate the objective, which costs as much as an epoch.
+    sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
+        The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
+        rows as they stand, or these row numbers.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, by which examples' weights are multiplied.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from where training is. All rows then count as new examples.
+    cache_size : float, default=1024.0
+        Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
+        ascent, which grow where they must, up to 8192 examples.
+    n_jobs : int or None, default=None
+        Threads; None for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
+        OMP_NUM_THREADS, else all cores. Changes no bit of the result.
+    random_state : int, RandomState or None, default=None
+        Seed of the orders.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    support_vectors_ : {ndarray, sparse matrix} of shape (n_sv, n_features)
+        Sparse if X is; empty if the kernel is precomputed.
+    support_ : ndarray of shape (n_sv,)
+        The row numbers of the support vectors in X; only after ``fit`` without ``warm_start``.
+    dual_coef_ : ndarray of shape (1, n_sv) or (n_classes, n_sv)
+        Their coefficients: ``decision_function(x) = sum_j dual_coef_[:, j] k(x, support_vectors_[j])``.
+    n_support_ : ndarray of shape (n_classes,)
+        How many of them each class has.
+    violation_counts_ : ndarray of shape (n_sv,)
+        How often each of them has violated the margin; not after dual ascent.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    t_ : int
+        Steps done.
+    n_iter_ : int
+        Epochs of Pegasos and steps of dual ascent.
+    objective_ : float
+        P at the end; nan if ``tol=None``.
+    dual_objective_ : float
+        A bound from below on the least P; nan where there is none.
+    duality_gap_ : float
+        ``objective_ - dual_objective_``.
+    loss_curve_ : list of float
+        The mean loss of each epoch of Pegasos, every example scored before it was learned from; then
+        the mean loss before each step of dual ascent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X has names.
+
+    See Also
+    --------
+    PegasosClassifier : Linear models, for more examples than kernels can take.
+    sklearn.svm.SVC : LIBSVM's exact solver, with an intercept and one-vs-one.
+
+    Notes
+    -----
+    There is no intercept, as in the papers.
+
+    Time: a row costs O(n_sv (n_features + n_classes)), an epoch at most n such rows, as the number of
+    support vectors grows in proportion to the number of errors. Rows are scored 96 at a time, as one
+    matrix product on all threads, and the scores still to come are corrected as coefficients change:
+    the result is that of one at a time, up to rounding. Memory: the support vectors, dense unless X is
+    sparse with more than 4096 features, and, while ``fit`` goes through several epochs, up to
+    ``cache_size`` of kernel values. Dual ascent keeps two numbers an example and class, and the kernel values
+    among its working set: in float32 16 MB at first, 256 MB at most, and no more than ``cache_size``.
+    Prediction needs constant memory.
+
+    float32 data are computed with in float32, float64 data in float64. Distances are differences of
+    products: in float32 they are good to about 1e-7 of ``||x||^2``, so features with a large mean
+    want centring.
+
+    References
+    ----------
+    S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter. "Pegasos: primal estimated sub-gradient solver
+    for SVM." Mathematical Programming 127 (2011), section 4.
+
+    K. Crammer, Y. Singer. "On the algorithmic implementation of multiclass kernel-based vector
+    machines." JMLR 2 (2001).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from pegasos import KernelPegasosClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X, X_test, y, y_test = train_test_split(X / 16.0, y, random_state=0)
+    >>> model = KernelPegasosClassifier(gamma=0.5, random_state=0).fit(X, y)
+    >>> bool(model.score(X_test, y_test) > 0.97)
+    True
+    >>> exact = KernelPegasosClassifier(gamma=0.5, solver="auto", random_state=0).fit(X, y)
+    >>> bool(exact.duality_gap_ <= 1e-3 * exact.objective_)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions({"rbf", "poly", "linear", "sigmoid", "precomputed"}), callable],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "average": [
+            "boolean",
+            StrOptions({"uniform", "polynomial"}),
+            Interval(Integral, 1, 2**63 - 1, closed="both"),
+        ],
+        "solver": [StrOptions({"pegasos", "auto", "dual"})],
+        "projection": ["boolean"],
+        "batch_size": [Interval(Integral, 1, 2**63 - 1, closed="both")],
+        "max_iter": [Interval(Integral, 1, 2**63 - 1, closed="both")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "sampling": [StrOptions({"shuffle", "blocks", "replacement", "storage"}), "array-like"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    #: The rows of the fit, where the kernel is a callable.
+    _fitted_X: Any
+
+    # What linear models choose.
+    loss = "hinge"
+    learning_rate = "pegasos"
+    early_stopping = False
+    shards = 1
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        *,
+        alpha: float = 1e-4,
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        average: bool | str | int = False,
+        solver: str = "pegasos",
+        projection: bool = False,
+        batch_size: int = 1,
+        max_iter: int = 1,
+        tol: float | None = 1e-3,
+        sampling: Any = "shuffle",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        cache_size: float = 1024.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.average = average
+        self.solver = solver
+        self.projection = projection
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.sampling = sampling
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.cache_size = cache_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on all of the examples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            The examples' features; their kernel values where these are precomputed.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : KernelPegasosClassifier
+            The fitted estimator. After Ctrl-C it holds what was learned until then.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. The estimator is as it was before.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight)
+
+    @available_if(_goes_on)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Visit these examples once, going on from where training is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features. The first call decides the dtype.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may ever come. Must be given to the first call, may be left out later.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : KernelPegasosClassifier
+            The estimator, ``n_samples`` examples wiser. Every example that violates the margin becomes
+            a support vector.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. Nothing was learned then.
+        """
+        with self._all_or_nothing():
+            return self._partial_fit(X, y, classes, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
+            The examples' features; their kernel values with the rows of ``fit`` where these are
+            precomputed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, one score, > 0 for the second.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=np.dtype(self._trainer.dtype),
+            order="C",
+            reset=False,
+        )
+        return self._scores(self._trainer, X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the highest score, for each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
+            As for ``decision_function``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+        """
+        scores = self.decision_function(X)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+        return self.classes_[codes]
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors, (n_sv, n_features)."""
+        exported = self._export()
+        if callable(self.kernel):
+            return self._fitted_X[exported.result[1]]
+        return np.empty((0, 0)) if self.kernel == "precomputed" else exported.vectors
+
+    @property
+    def support_(self) -> np.ndarray:
+        """Their row numbers in X."""
+        rows = self._export().result[1]
+        if rows is None:
+            raise AttributeError(
+                "support_ is there only after fit: of other support vectors no row number is known"
+            )
+        return rows
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Their coefficients, (1, n_sv) or (n_classes, n_sv)."""
+        return self._export().result[0]
+
+    @property
+    def violation_counts_(self) -> np.ndarray:
+        """How often each of them has violated the margin, (n_sv,)."""
+        if self._risen:
+            raise AttributeError("violation_counts_ is not there after dual ascent, which counts none")
+        return self._export().result[2]
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """How many of them each class has, (n_classes,)."""
+        coefs = self.dual_coef_
+        # Of its own class alone the coefficient is positive.
+        codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
+        return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
+
+    def _export(self) -> _Exported:
+        check_is_fitted(self)
+        return self._exported
+
+    # -- training
+
+    def _examples(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+    ) -> tuple[Data, np.ndarray]:
+        data, classes = super()._examples(X, y, sample_weight, classes, reset=reset)
+        if callable(self.kernel):
+            # Against the rows of the first fit: what the coefficients are for.
+            fitted = data.X if reset else self._fitted_X
+            assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
+            data, self._fitted_X = as_data(self._gram(data.X, fitted), *data.labels), fitted
+        if not isinstance(self.kernel, str) or self.kernel == "precomputed":
+            n_rows, n_columns = data.X.shape
+            if n_rows != n_columns:
+                raise ValueError(
+                    f"X must hold the kernel values of its {n_rows} rows with one another, a square "
+                    f"matrix, got shape {data.X.shape}"
+                )
+        return data, classes
+
+    def _gram(self, X: Any, Z: Any) -> np.ndarray:
+        """Kernel values by a callable."""
+        assert callable(self.kernel)
+        gram = np.asarray(self.kernel(X, Z))
+        if gram.shape != (X.shape[0], Z.shape[0]):
+            raise ValueError(
+                f"kernel must return an array of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
+            )
+        return np.require(gram, X.dtype, ["C"])
+
+    def _scores(self, trainer: KernelTrainer, X: Any) -> np.ndarray:
+        if callable(self.kernel):
+            coefs, rows, _ = _Exported(trainer, 0, False).result
+            vectors, parts = self._fitted_X[rows], []
+            # So that memory stays bounded.
+            step = max(1, 2**22 // max(1, coefs.shape[1]))
+            for start in range(0, X.shape[0], step):
+                parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
+            scores = np.concatenate(parts)
+        else:
+            labels = np.zeros(X.shape[0], np.uint32), None
+            flat = trainer.scores(as_data(X, *labels).rows, threads=thread_count(self.n_jobs))
+            scores = flat.reshape(X.shape[0], -1)
+        scores = scores.astype(trainer.dtype, copy=False)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer:
+        if n_classes < 2:
+            raise ValueError(
+                f"y must hold at least two classes to tell apart, got {n_classes} class"
+            )
+        self._gamma = self._width(data.X)
+        return KernelTrainer(
+            data.X.shape[1], issparse(data.X), n_classes, data.X.dtype.name, self._params(data)
+        )
+
+    def _resume_trainer(self, data: Data, *, copy: bool) -> KernelTrainer:
+        now = self._chosen()
+        if any(now[name] != self._made_with[name] for name in _STRUCTURE):
+            raise ValueError(
+                f"{', '.join(_STRUCTURE)} must stay as they are while training goes on: they say what "
+                "the coefficients that exist mean"
+            )
+        if now == self._made_with and not copy:
+            return self._trainer
+        parts = self._trainer.parts()
+        if now != self._made_with:
+            before, parts["params"] = parts["params"], self._params(data)
+            if now["average"] == self._made_with["average"]:
+                parts["params"]["average_from"] = before["average_from"]
+            else:
+                # Another kind of mean begins here.
+                parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
+                first = parts["params"]["average_from"]
+                parts["params"]["average_from"] = max(first, self._trainer.t + 1)
+        return KernelTrainer.from_parts(parts)
+
+    def _chosen(self) -> dict[str, Any]:
+        """The parameters that a trainer is made with."""
+        chosen = {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
+        return chosen | {"average": self._averaging()}
+
+    def _width(self, X: Any) -> float:
+        """The kernel's gamma."""
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if callable(self.kernel) or self.kernel in ("precomputed", "linear"):
+            return 1.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        with np.errstate(all="ignore"):
+            if issparse(X):
+                variance = float((X.multiply(X)).mean(dtype=np.float64) - X.mean(dtype=np.float64) ** 2)
+            else:
+                variance = float(X.var(dtype=np.float64))
+        if not np.isfinite(variance):
+            assert_all_finite(X.data if issparse(X) else X, input_name="X")
+            raise ValueError(
+                "X must be of a scale whose variance is finite; scale the features (StandardScaler)"
+            )
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+    def _params(self, data: Data) -> dict[str, Any]:
+        """The parameters as the compiled half takes them."""
+        average, average_from = self._averaging()
+        weight = data.labels[1]
+        mean_weight = 1.0 if weight is None else float(weight.mean())
+        return {
+            "kernel": self.kernel if isinstance(self.kernel, str) else "precomputed",
+            "gamma": self._gamma,
+            "coef0": float(self.coef0),
+            "degree": int(self.degree),
+            "alpha": float(self.alpha),
+            "projection": mean_weight if self.projection else None,
+            "batch_size": int(self.batch_size),
+            "average": average,
+            "average_from": average_from,
+        }
+
+    def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
+        order = self._order(data.n)
+        obstacle = self._dual_obstacle() if certify else "warm_start=True"
+        if self.solver == "dual" and obstacle:
+            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
+        run.trainer.check(data.rows, data.labels)
+        threads = thread_count(self.n_jobs)
+        may_rise = self.solver != "pegasos" and not obstacle
+        cache = int(self.cache_size * 2**20)
+        if certify:
+            epochs = 1 if may_rise else self.max_iter
+            ledger = self._has_certificate() and (self.tol is not None or may_rise)
+            run.trainer.number_rows(data.n, ledger, cache if epochs > 1 else 0)
+        else:
+            run.trainer.forget_rows()
+        certify = certify and self._has_certificate()
+        tol = self.tol or 0.0
+        with self._bar(data.n * self.max_iter) as bar:
+            progress = bar.update if self.verbose else None
+            if not (may_rise and self.solver == "dual"):
+                for n_iter in range(1, self.max_iter + 1):
+                    run.epoch_over(data, order, 1, threads, progress)
+                    if may_rise:
+                        break
+                    last = n_iter == self.max_iter
+                    if self.tol is None or not (certify or last):
+                        continue
+                    run.objective, run.dual = run.trainer.evaluate(
+                        data.rows, data.labels, threads=threads
+                    )
+                    bar.set_postfix(
+                        objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
+                    )
+                    if certify and run.gap <= tol * run.objective:
+                        return
+                else:
+                    if certify and self.tol is not None and self.max_iter > 1:
+                        after = f"max_iter={self.max_iter} epochs"
+                        warn_of_gap(after, tol, run, True, stacklevel=6)
+            if not may_rise:
+                return
+            # Only this needs the rows again, once more when it ends.
+            run.data, run.rising = data, True
+            run.trainer.begin_dual(data.rows, data.labels, cache, threads=threads)
+            before = -np.inf
+            while True:
+                run.objective, run.dual, loss = run.trainer.ascend(
+                    data.rows, data.labels, tol, threads=threads
+                )
+                run.losses.append(loss)
+                bar.set_postfix(
+                    objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
+                )
+                if run.gap <= tol * run.objective:
+                    return
+                if len(run.losses) % _PATIENCE:
+                    continue
+                # The objective may go up and down, the dual only up.
+                before, stalled = run.dual, run.dual - before <= 1e-3 * run.gap
+                if stalled:
+                    after = f"{_PATIENCE} steps of dual ascent without progress"
+                    warn_of_gap(after, tol, run, True, stacklevel=6)
+                    return
+
+    _trainer_type = KernelTrainer
+
+    def _extra(self) -> dict[str, Any]:
+        """What a file must hold beside parameters, attributes and trainer."""
+        return {"gamma": self._gamma, "risen": self._risen}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        self._gamma, self._risen = float(extra["gamma"]), bool(extra["risen"])
+        coefs, n_classes = self.dual_coef_, len(self.classes_)
+        want = 1 if n_classes == 2 else n_classes
+        if coefs.size and coefs.shape[0] != want:
+            raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
+        if self._trainer.n_features != self.n_features_in_:
+            raise ValueError(
+                f"support vectors must have {self.n_features_in_} features, "
+                f"got {self._trainer.n_features}"
+            )
+
+    def _settle(self, run: Run, classes: np.ndarray) -> None:
+        self._risen = run.rising
+        if run.rising and run.data is not None:
+            run.trainer.end_dual(run.data.rows, run.data.labels)
+        run.trainer.forget_ledger()
+        self._note(run, classes)
+        self._made_with = self._chosen()
+        sparse = issparse(getattr(self, "_fitted_X", None)) or run.trainer.sparse
+        self._exported = _Exported(run.trainer, self.n_features_in_, sparse)

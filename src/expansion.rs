@@ -1,0 +1,762 @@
+//! Kernel hypotheses: each output a sum of kernel functions around support vectors.
+//!
+//! * Form: `w_o = a sum_s v_so phi(z_s)`. With plain Pegasos `a = 1/(lambda t)` and, for the hinge loss
+//!   without weights, `v_so` is y times the number of times that `z_s` has violated the margin: the
+//!   violation counts of kernel Pegasos (Shalev-Shwartz et al. 2011, section 4; Stratos' notes, section 3).
+//! * Carried: `a`, `||sum v phi||^2`, and the lazy average as in [`Linear`](crate::Linear): `A` and `u`
+//!   with `sum_s q_s w_s = A v - u`.
+//! * Look-ahead: the kernel values of the next [`PANEL`] rows with all support vectors are one matrix
+//!   product, in parallel; they and the kernel values among the rows of the panel are all that the next
+//!   [`PANEL`] steps need. As steps change coefficients, the scores of the panel are corrected. The
+//!   result is that of scoring one row at a time, up to rounding.
+//! * Cost: of a row O(n_sv (features + outputs)), of a step with a coefficient O(PANEL outputs) more.
+//!   Memory: O(features + outputs) a support vector, [`PANEL`]^2 kernel values, and as many as
+//!   [`keep_kernel`](Expansion::keep_kernel) allows.
+//! * Determinism: every number is computed by one thread, and summed in an order that depends on the data
+//!   alone; threads change no bit.
+//! * Differs from the papers: none in the step. The margin is tested with w_t, as in the linear case; the
+//!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
+
+use std::ops::Range;
+
+use crate::data::{Dense, Row, Rows};
+use crate::error::Error;
+use crate::hypothesis::Hypothesis;
+use crate::kernel::Kernel;
+use crate::scalar::Scalar;
+use crate::threads::side_by_side;
+use crate::vectors::{Keep, Vectors};
+
+/// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
+/// kernel values among the rows themselves.
+pub const PANEL: usize = 96;
+
+/// Rows of a panel that one task scores: a multiple of [`TILE`](crate::simd::TILE).
+const GROUP: usize = 24;
+
+/// Support vectors that one task scores rows against, so that its kernel values stay in the cache.
+const CHUNK: usize = 256;
+
+/// Products of this many numbers are not worth a second thread.
+const SMALL: usize = 1 << 18;
+
+/// Below this, `a` is folded into `v`.
+const SMALLEST_SCALE: f64 = 1e-9;
+
+/// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
+const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Coefficients of support vectors for each output.
+///
+/// ```
+/// use pegasos::{Dense, Expansion, Hypothesis, Kernel, Rows};
+///
+/// let x = Dense::new(&[0.0, 0.0, 1.0, 1.0_f64], 2, 2)?;
+/// let mut w = Expansion::new(Kernel::Rbf { gamma: 0.5 }, 1, 2)?;
+/// w.add(0, x.row(0), &[3.0]);
+/// let mut score = [0.0];
+/// w.score(x.row(1), &mut score);
+/// assert!((score[0] - 3.0 * (-1.0_f64).exp()).abs() < 1e-15);
+/// assert_eq!(w.norm2(), 9.0);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Expansion<S> {
+    kernel: Kernel,
+    outputs: usize,
+    vectors: Vectors<S>,
+    /// Chunk after chunk of [`CHUNK`] vectors, within it output after output; zeros up to its end.
+    v: Vec<S>,
+    a: f64,
+    norm2: f64,
+    /// `u` of the lazy average, laid out as `v`; empty until the first iterate is counted.
+    u: Vec<f64>,
+    sum_a: f64,
+    sum_q: f64,
+    /// How often each vector was added.
+    counts: Vec<u32>,
+    /// Of the rows of the one matrix that all vectors are rows of: in which slot each stands.
+    slots: Option<Vec<u32>>,
+    /// Which row of that matrix each vector is.
+    rows: Vec<u32>,
+    panel: Panel<S>,
+    kept: Option<Kept<S>>,
+}
+
+/// All that an [`Expansion`] holds beside its vectors, in plain parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExpansionState<S> {
+    /// Vectors x outputs: the coefficients are `a v`.
+    pub v: Vec<S>,
+    /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
+    pub u: Vec<f64>,
+    /// The scale.
+    pub a: f64,
+    /// `||w||^2` over `a^2`; NaN if it is not known.
+    pub norm2: f64,
+    /// `A`: the sum of the scales of the counted iterates, times their weights.
+    pub sum_a: f64,
+    /// The sum of the counted iterates' weights.
+    pub sum_q: f64,
+    /// How often each vector was added.
+    pub counts: Vec<u32>,
+}
+
+/// Rows to come, and what is known of them.
+#[derive(Clone, Debug)]
+struct Panel<S> {
+    /// Their numbers.
+    rows: Vec<usize>,
+    /// How many were handed out.
+    at: usize,
+    /// Of each by each output, as of now, over a.
+    scores: Vec<f64>,
+    /// The rows themselves, for one that is added after it has left the panel.
+    vectors: Vectors<S>,
+    /// Kernel values among them, a row of `stride` each.
+    gram: Vec<S>,
+    stride: usize,
+}
+
+/// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
+/// support vectors, which never change once they are full.
+#[derive(Clone, Debug)]
+struct Kept<S> {
+    rows: Vec<Vec<S>>,
+    /// How many more bytes may be kept.
+    left: usize,
+}
+
+impl<S: Scalar> Panel<S> {
+    fn new(vectors: &Vectors<S>) -> Self {
+        let (rows, scores, gram) = (Vec::new(), Vec::new(), Vec::new());
+        Panel { rows, at: 0, scores, vectors: vectors.empty(), gram, stride: 0 }
+    }
+}
+
+impl<S: Scalar> Expansion<S> {
+    /// None yet, of rows of `n_features` features; with [`Kernel::Precomputed`] these are kernel values.
+    pub fn new(kernel: Kernel, outputs: usize, n_features: usize) -> Result<Self, Error> {
+        Expansion::with(kernel, outputs, n_features, Keep::Features)
+    }
+
+    /// The same, for sparse rows: of many features, only those that are not 0 are stored.
+    pub fn sparse(kernel: Kernel, outputs: usize, n_features: usize) -> Result<Self, Error> {
+        Expansion::with(kernel, outputs, n_features, Keep::SparseFeatures)
+    }
+
+    /// How vectors are kept that are rows of such a matrix.
+    pub(crate) fn keep<X: Rows>(kernel: Kernel) -> Keep {
+        match kernel {
+            Kernel::Precomputed => Keep::Columns,
+            _ if X::SPARSE => Keep::SparseFeatures,
+            _ => Keep::Features,
+        }
+    }
+
+    fn with(kernel: Kernel, outputs: usize, n_features: usize, keep: Keep) -> Result<Self, Error> {
+        kernel.check()?;
+        if outputs == 0 || n_features == 0 {
+            return Err(Error::shape(
+                "w",
+                format_args!("at least one output and one feature"),
+                format_args!("{outputs} and {n_features}"),
+            ));
+        }
+        let keep = if kernel == Kernel::Precomputed { Keep::Columns } else { keep };
+        let vectors = Vectors::new(n_features, keep);
+        let panel = Panel::new(&vectors);
+        Ok(Expansion {
+            kernel,
+            outputs,
+            vectors,
+            v: Vec::new(),
+            a: 1.0,
+            norm2: 0.0,
+            u: Vec::new(),
+            sum_a: 0.0,
+            sum_q: 0.0,
+            counts: Vec::new(),
+            slots: None,
+            rows: Vec::new(),
+            panel,
+            kept: None,
+        })
+    }
+
+    /// From here on all rows are those of one matrix of `n_rows` rows: one that is added again raises its
+    /// coefficients instead of becoming another vector. Refuses hypotheses that have vectors already.
+    pub fn number_rows(&mut self, n_rows: usize) -> Result<(), Error> {
+        if self.n_vectors() > 0 || n_rows >= NOWHERE as usize {
+            return Err(Error::shape(
+                "w",
+                format_args!("no support vectors yet, and fewer than 2^32 rows to come"),
+                format_args!("{} and {n_rows}", self.n_vectors()),
+            ));
+        }
+        self.slots = Some(vec![NOWHERE; n_rows]);
+        Ok(())
+    }
+
+    /// The matrix is no longer the same: what is added from here on are other rows.
+    pub fn forget_rows(&mut self) {
+        self.slots = None;
+        self.rows.clear();
+        self.kept = None;
+    }
+
+    /// Keeps kernel values for later epochs, in so many bytes at most. Needs
+    /// [`number_rows`](Expansion::number_rows).
+    pub fn keep_kernel(&mut self, bytes: usize) {
+        self.kept = self
+            .slots
+            .as_ref()
+            .map(|slots| Kept { rows: vec![Vec::new(); slots.len()], left: bytes });
+    }
+
+    /// How many vectors there are.
+    pub fn n_vectors(&self) -> usize {
+        self.vectors.len()
+    }
+
+    /// How many features a row has.
+    pub fn n_features(&self) -> usize {
+        self.vectors.n_features()
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// How often each vector was added: the violation counts.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Which row of the one matrix each vector is, if there is one.
+    pub fn rows(&self) -> Option<&[u32]> {
+        self.slots.as_ref().map(|_| &self.rows[..])
+    }
+
+    /// How many rows that matrix has.
+    pub fn n_rows(&self) -> Option<usize> {
+        self.slots.as_ref().map(Vec::len)
+    }
+
+    /// [`scores`](Hypothesis::scores) of many rows, panel by panel on the threads of the current rayon pool.
+    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+        let mut panels: Vec<(&[usize], &mut [f64])> =
+            rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)).collect();
+        side_by_side(&mut panels, |_, (rows, out)| self.scores(x, rows, out));
+    }
+
+    /// The coefficients of a vector, the scale folded in: a column of `dual_coef_` in Python.
+    pub fn coef(&self, slot: usize, out: &mut [f64]) {
+        for (o, out) in out.iter_mut().enumerate() {
+            *out = self.a * self.v[self.place(slot, o)].to_f64();
+        }
+    }
+
+    /// Writes the features of a vector. With [`Kernel::Precomputed`] a 1 at the column that it is.
+    pub fn vector(&self, slot: usize, out: &mut [S]) {
+        self.vectors.write(slot, out);
+    }
+
+    /// Calls `f(column, value)` for every feature of a vector that is not 0, in ascending order if the
+    /// row's was.
+    pub fn for_each(&self, slot: usize, f: impl FnMut(usize, S)) {
+        self.vectors.for_each(slot, f);
+    }
+
+    /// All that it holds beside the vectors, for whoever stores it.
+    pub fn state(&self) -> ExpansionState<S> {
+        let places = (0..self.n_vectors())
+            .flat_map(|slot| (0..self.outputs).map(move |o| self.place(slot, o)));
+        ExpansionState {
+            v: places.clone().map(|place| self.v[place]).collect(),
+            u: places.filter_map(|place| self.u.get(place).copied()).collect(),
+            a: self.a,
+            norm2: self.norm2,
+            sum_a: self.sum_a,
+            sum_q: self.sum_q,
+            counts: self.counts.clone(),
+        }
+    }
+
+    /// Gives an expansion without vectors those of these rows, and what [`state`](Expansion::state) gave. Row
+    /// k has number `numbers[k]`, where there are numbers. Refuses parts that do not fit together.
+    pub fn restore<X: Rows<Scalar = S>>(
+        &mut self,
+        x: &X,
+        numbers: Option<&[usize]>,
+        state: &ExpansionState<S>,
+    ) -> Result<(), Error> {
+        self.check_features(x.n_features())?;
+        let n = x.n_rows();
+        let averaging = state.sum_q > 0.0;
+        for (name, len, want) in [
+            ("support", self.n_vectors(), 0),
+            ("support", numbers.map_or(n, <[usize]>::len), n),
+            ("v", state.v.len(), n * self.outputs),
+            ("u", state.u.len(), if averaging { n * self.outputs } else { 0 }),
+            ("counts", state.counts.len(), n),
+        ] {
+            if len != want {
+                return Err(Error::shape(
+                    name,
+                    format_args!("{want} entries"),
+                    format_args!("{len}"),
+                ));
+            }
+        }
+        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::parameter(name, value, ">= 0 and finite"));
+            }
+        }
+        let rows = self.slots.as_ref().map_or(usize::MAX, Vec::len);
+        let columns = if self.vectors.are_columns() { self.n_features() } else { usize::MAX };
+        self.sum_q = state.sum_q;
+        for k in 0..n {
+            let i = numbers.map_or(k, |numbers| numbers[k]);
+            if i >= rows.min(columns) {
+                return Err(Error::index("support", i, rows.min(columns)));
+            }
+            let slot = self.append(i, x.row(k));
+            self.counts[slot] = state.counts[k];
+            for o in 0..self.outputs {
+                let place = self.place(slot, o);
+                self.v[place] = state.v[k * self.outputs + o];
+                if averaging {
+                    self.u[place] = state.u[k * self.outputs + o];
+                }
+            }
+        }
+        (self.a, self.norm2, self.sum_a) = (state.a, state.norm2, state.sum_a);
+        Ok(())
+    }
+
+    /// Appends a row with its coefficients. `set_norm2` must follow.
+    pub(crate) fn put<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+        let slot = self.append(i, x);
+        for (o, coef) in coef.iter().enumerate() {
+            let place = self.place(slot, o);
+            self.v[place] = S::from_f64(coef / self.a);
+        }
+    }
+
+    /// Says what `||w||^2` is.
+    pub(crate) fn set_norm2(&mut self, norm2: f64) {
+        self.norm2 = norm2 / (self.a * self.a);
+    }
+
+    fn place(&self, slot: usize, output: usize) -> usize {
+        (slot / CHUNK * self.outputs + output) * CHUNK + slot % CHUNK
+    }
+
+    /// `k(x, x)`.
+    fn self_kernel<R: Row<Scalar = S>>(&self, i: usize, x: R) -> f64 {
+        if self.vectors.are_columns() {
+            let mut own = [S::default()];
+            x.pick(&[i], &mut own);
+            return own[0].to_f64();
+        }
+        let norm2 = x.norm2();
+        self.kernel.eval(norm2, norm2, norm2)
+    }
+
+    /// Adds to the coefficients of a row, which stands at `known` in the panel if it does.
+    fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, i: usize, x: R, coef: &[f64]) {
+        if coef.iter().all(|&c| c == 0.0) {
+            return;
+        }
+        let panel = &self.panel;
+        // Its scores, over a, and its kernel values with the rows of the panel and with itself.
+        let mut beside = Vec::new();
+        let (scores, kxx) = match known {
+            Some(p) => {
+                beside.extend_from_slice(&panel.gram[p * panel.stride..][..panel.rows.len()]);
+                let scores = &panel.scores[p * self.outputs..(p + 1) * self.outputs];
+                (scores.to_vec(), beside[p].to_f64())
+            }
+            None => {
+                panel.vectors.products_of(x, &mut beside);
+                self.map_row(x, &panel.vectors, &mut beside);
+                let mut scores = vec![0.0; self.outputs];
+                self.score(x, &mut scores);
+                scores.iter_mut().for_each(|score| *score /= self.a);
+                (scores, self.self_kernel(i, x))
+            }
+        };
+        let slot = match self.slots.as_ref().map(|slots| slots[i]) {
+            Some(slot) if slot != NOWHERE => slot as usize,
+            _ => self.append(i, x),
+        };
+        self.counts[slot] = self.counts[slot].saturating_add(1);
+        for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+            let change = self.raise(slot, o, coef / self.a, scores[o], kxx);
+            let scores = self.panel.scores.iter_mut().skip(o).step_by(self.outputs);
+            for (score, k) in scores.zip(&beside) {
+                *score += change * k.to_f64();
+            }
+        }
+    }
+
+    /// Makes kernel values of products of a row with these vectors.
+    fn map_row<R: Row<Scalar = S>>(&self, x: R, vectors: &Vectors<S>, products: &mut [S]) {
+        if vectors.are_columns() {
+            return;
+        }
+        let norm2 = x.norm2();
+        // Else an infinite feature could pass for one that is far away.
+        if S::from_f64(norm2).to_f64().is_finite() {
+            self.kernel.map(products, norm2, vectors.norms(0..products.len()));
+        } else {
+            products.fill(S::from_f64(f64::NAN));
+        }
+    }
+
+    /// A new slot for this row.
+    fn append<R: Row<Scalar = S>>(&mut self, i: usize, x: R) -> usize {
+        let slot = self.vectors.len();
+        self.vectors.push(i, x);
+        self.counts.push(0);
+        if let Some(slots) = &mut self.slots {
+            slots[i] = slot as u32;
+            self.rows.push(i as u32);
+        }
+        let size = self.vectors.len().div_ceil(CHUNK) * CHUNK * self.outputs;
+        self.v.resize(size, S::default());
+        if self.sum_q > 0.0 {
+            self.u.resize(size, 0.0);
+        }
+        slot
+    }
+
+    /// `v += c`; returns by how much it really rose. `score` is that of the row before, over a.
+    fn raise(&mut self, slot: usize, output: usize, c: f64, score: f64, kxx: f64) -> f64 {
+        let place = self.place(slot, output);
+        let old = self.v[place].to_f64();
+        self.v[place] = S::from_f64(old + c);
+        let change = self.v[place].to_f64() - old;
+        self.norm2 += change * (2.0 * score + change * kxx);
+        if let Some(u) = self.u.get_mut(place) {
+            *u += self.sum_a * change;
+        }
+        change
+    }
+
+    /// `||w||^2` from all pairs of vectors; NaN where they are columns, which know no kernel values.
+    fn square(&self) -> f64 {
+        let (n, d) = (self.n_vectors(), self.n_features());
+        if self.vectors.are_columns() {
+            return f64::NAN;
+        }
+        let mut sum = 0.0;
+        let mut features = vec![S::default(); PANEL * d];
+        let mut scores = vec![0.0; PANEL * self.outputs];
+        let mut coef = vec![0.0; self.outputs];
+        for start in (0..n).step_by(PANEL) {
+            let count = PANEL.min(n - start);
+            for (k, row) in features.chunks_mut(d).take(count).enumerate() {
+                self.vectors.write(start + k, row);
+            }
+            let Ok(rows) = Dense::new(&features[..count * d], count, d) else {
+                return f64::NAN;
+            };
+            let numbers: Vec<usize> = (0..count).collect();
+            let scores = &mut scores[..count * self.outputs];
+            self.scores(&rows, &numbers, scores);
+            for (k, scores) in scores.chunks(self.outputs).enumerate() {
+                self.coef(start + k, &mut coef);
+                sum += coef.iter().zip(scores).map(|(c, s)| c * s).sum::<f64>();
+            }
+        }
+        sum
+    }
+
+    /// Moves all of the scale but `a` into v, leaving w as it is.
+    fn fold(&mut self, a: f64) {
+        // As in `Linear`: the average must outlive v.
+        for (u, v) in self.u.iter_mut().zip(&self.v) {
+            *u -= self.sum_a * v.to_f64();
+        }
+        self.sum_a = 0.0;
+        let c = self.a / a;
+        for v in &mut self.v {
+            *v = S::from_f64(c * v.to_f64());
+        }
+        self.panel.scores.iter_mut().for_each(|score| *score *= c);
+        self.norm2 *= c * c;
+        self.a = a;
+    }
+
+    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a.
+    fn sum_chunk(&self, chunk: usize, values: &[S], out: &mut [f64]) {
+        let v = &self.v[chunk * CHUNK * self.outputs..(chunk + 1) * CHUNK * self.outputs];
+        if values.len() == CHUNK {
+            S::dots(values, v, out);
+            return;
+        }
+        for (v, out) in v.chunks(CHUNK).zip(out) {
+            *out = S::dot(values, &v[..values.len()]);
+        }
+    }
+
+    /// The scores over a of these rows, each summed over chunks in order; and, of rows for which there is
+    /// room, the kernel values with full chunks that were not kept before.
+    fn score_rows<X: Rows<Scalar = S>>(
+        &self,
+        x: &X,
+        rows: &[usize],
+        keep: bool,
+        out: &mut [f64],
+    ) -> Vec<(usize, usize, Vec<S>)> {
+        let (n, outputs) = (self.vectors.len(), self.outputs);
+        let chunks = n.div_ceil(CHUNK);
+        let kept = |i: usize| match &self.kept {
+            Some(kept) if keep => &kept.rows[i][..],
+            _ => &[],
+        };
+        let keep = keep && self.kept.as_ref().is_some_and(|kept| kept.left > 0);
+        let mut tasks: Vec<(usize, &[usize])> = Vec::new();
+        for chunk in 0..chunks {
+            tasks.extend(rows.chunks(GROUP).map(|group| (chunk, group)));
+        }
+        let task = |_: usize, (chunk, group): &mut (usize, &[usize])| {
+            let slots = *chunk * CHUNK..n.min((*chunk + 1) * CHUNK);
+            let len = slots.len();
+            let new: Vec<usize> =
+                group.iter().copied().filter(|&i| kept(i).len() < slots.end).collect();
+            let mut values = vec![S::default(); new.len() * CHUNK];
+            kernel_values(self.kernel, &self.vectors, x, &new, slots.clone(), &mut values, CHUNK);
+            let mut sums = vec![0.0; group.len() * outputs];
+            let mut computed = values.chunks(CHUNK);
+            for (i, sums) in group.iter().zip(sums.chunks_mut(outputs)) {
+                let values = match kept(*i).get(slots.clone()) {
+                    Some(values) => values,
+                    // One for each row that is not kept.
+                    None => computed.next().map_or(&[][..], |values| &values[..len]),
+                };
+                self.sum_chunk(*chunk, values, sums);
+            }
+            let values = if keep && len == CHUNK { values } else { Vec::new() };
+            (sums, new, values)
+        };
+        let small = rows.len() * n * self.n_features().min(64) < SMALL;
+        let done: Vec<_> = if small {
+            tasks.iter_mut().map(|t| task(0, t)).collect()
+        } else {
+            side_by_side(&mut tasks, task)
+        };
+        out.fill(0.0);
+        let groups = rows.chunks(GROUP).len();
+        let mut found = Vec::new();
+        for (k, (sums, new, values)) in done.into_iter().enumerate() {
+            let at = k % groups * GROUP * outputs;
+            for (out, sum) in out[at..].iter_mut().zip(&sums) {
+                *out += sum;
+            }
+            if !values.is_empty() {
+                let values = values.chunks(CHUNK).map(<[S]>::to_vec);
+                found
+                    .extend(new.into_iter().zip(values).map(|(i, values)| (k / groups, i, values)));
+            }
+        }
+        found
+    }
+}
+
+/// Writes kernel values of these rows with the vectors in these slots, a row of `stride` each.
+pub(crate) fn kernel_values<S: Scalar, X: Rows<Scalar = S>>(
+    kernel: Kernel,
+    vectors: &Vectors<S>,
+    x: &X,
+    rows: &[usize],
+    slots: Range<usize>,
+    out: &mut [S],
+    stride: usize,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    let len = slots.len();
+    vectors.products(x, rows, slots.clone(), out, stride);
+    if vectors.are_columns() {
+        return;
+    }
+    for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+        let norm2 = x.row(*i).norm2();
+        // Else an infinite feature could pass for one that is far away.
+        if S::from_f64(norm2).to_f64().is_finite() {
+            kernel.map(&mut out[..len], norm2, &vectors.norms(slots.clone())[..len]);
+        } else {
+            out[..len].fill(S::from_f64(f64::NAN));
+        }
+    }
+}
+
+impl<S: Scalar> Hypothesis for Expansion<S> {
+    type Scalar = S;
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn check_features(&self, n_features: usize) -> Result<(), Error> {
+        if n_features != self.n_features() {
+            return Err(Error::shape(
+                "X",
+                format_args!("{} features", self.n_features()),
+                format_args!("{n_features}"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
+        let mut values = Vec::new();
+        self.vectors.products_of(x, &mut values);
+        self.map_row(x, &self.vectors, &mut values);
+        out.fill(0.0);
+        let mut sums = vec![0.0; self.outputs];
+        for (chunk, values) in values.chunks(CHUNK).enumerate() {
+            self.sum_chunk(chunk, values, &mut sums);
+            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += self.a * sum);
+        }
+    }
+
+    fn scores<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+        for (rows, out) in rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)) {
+            self.score_rows(x, rows, false, out);
+            out.iter_mut().for_each(|score| *score *= self.a);
+        }
+    }
+
+    fn panel(&self) -> usize {
+        if self.panel.at == self.panel.rows.len() { PANEL } else { 0 }
+    }
+
+    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
+        let mut scores = std::mem::take(&mut self.panel.scores);
+        scores.clear();
+        scores.resize(rows.len() * self.outputs, 0.0);
+        let found = self.score_rows(x, rows, true, &mut scores);
+        if let Some(kept) = &mut self.kept {
+            for (chunk, i, values) in found {
+                let bytes = std::mem::size_of_val(&values[..]);
+                // A row may come twice in a panel, and chunks follow one another.
+                if kept.rows[i].len() == chunk * CHUNK && bytes <= kept.left {
+                    kept.left -= bytes;
+                    kept.rows[i].extend(values);
+                }
+            }
+        }
+        let panel = &mut self.panel;
+        panel.scores = scores;
+        panel.at = 0;
+        panel.rows.clear();
+        panel.rows.extend_from_slice(rows);
+        panel.vectors = panel.vectors.empty();
+        for &i in rows {
+            panel.vectors.push(i, x.row(i));
+        }
+        panel.stride = rows.len().next_multiple_of(crate::simd::WIDTH);
+        panel.gram.clear();
+        panel.gram.resize(rows.len() * panel.stride, S::default());
+        if !rows.is_empty() {
+            let (vectors, gram) = (&panel.vectors, &mut panel.gram);
+            kernel_values(self.kernel, vectors, x, rows, 0..rows.len(), gram, panel.stride);
+        }
+    }
+
+    fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
+        let at = self.panel.at;
+        if self.panel.rows.get(at) != Some(&i) {
+            return self.score(x, out);
+        }
+        self.panel.at += 1;
+        let scores = &self.panel.scores[at * self.outputs..(at + 1) * self.outputs];
+        out.iter_mut().zip(scores).for_each(|(out, score)| *out = self.a * score);
+    }
+
+    fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+        let known = self.panel.rows[..self.panel.at].iter().rposition(|&row| row == i);
+        self.add_row(known, i, x, coef);
+    }
+
+    fn add_late<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+        match self.slots {
+            Some(_) => self.add(i, x, coef),
+            // The number may be that of another row by now.
+            None => self.add_row(None, i, x, coef),
+        }
+    }
+
+    fn gradient_norm<R: Row<Scalar = S>>(&self, i: usize, x: R, coef: &[f64]) -> f64 {
+        (self.self_kernel(i, x) * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
+    }
+
+    fn scale(&mut self, c: f64) {
+        self.a *= c;
+        let averaging = self.sum_q > 0.0;
+        if self.a < if averaging { SMALLEST_SCALE_AVERAGING } else { SMALLEST_SCALE } {
+            self.fold(1.0);
+        }
+    }
+
+    fn set_scale(&mut self, a: f64) {
+        self.a = a;
+    }
+
+    fn rebase(&mut self, a: f64) {
+        if a != self.a {
+            self.fold(a);
+        }
+    }
+
+    fn norm2(&self) -> f64 {
+        // As in `Linear`: a rounding below 0 is 0, and NaN stays.
+        if self.norm2 < 0.0 { 0.0 } else { self.a * self.a * self.norm2 }
+    }
+
+    /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
+    fn norm2_afresh(&self) -> f64 {
+        if self.norm2.is_nan() { self.square() } else { self.norm2() }
+    }
+
+    fn share(&self, i: usize, scores: &[f64]) -> Option<f64> {
+        let slot = self.slots.as_ref()?[i];
+        if slot == NOWHERE {
+            return Some(0.0);
+        }
+        let coef = |o| self.a * self.v[self.place(slot as usize, o)].to_f64();
+        Some(scores.iter().enumerate().map(|(o, score)| coef(o) * score).sum())
+    }
+
+    fn average(&mut self, weight: f64) {
+        if self.sum_q == 0.0 {
+            self.u = vec![0.0; self.v.len()];
+        }
+        self.sum_a += weight * self.a;
+        self.sum_q += weight;
+    }
+
+    fn mean(&self) -> Option<Self> {
+        if self.sum_q == 0.0 {
+            return None;
+        }
+        let mut mean = self.clone();
+        mean.kept = None;
+        mean.panel = Panel::new(&self.vectors);
+        for (mean, (v, u)) in mean.v.iter_mut().zip(self.v.iter().zip(&self.u)) {
+            *mean = S::from_f64((self.sum_a * v.to_f64() - u) / self.sum_q);
+        }
+        (mean.a, mean.sum_a, mean.sum_q, mean.u) = (1.0, 0.0, 0.0, Vec::new());
+        mean.norm2 = f64::NAN;
+        Some(mean)
+    }
+}

@@ -1,0 +1,147 @@
+//! Kernels: inner products of images, from inner products.
+
+use crate::error::Error;
+use crate::scalar::Scalar;
+
+/// `k(x, z)`, the inner product of the images of x and z in the space where w lives. Each is a function
+/// of `<x, z>`, `<x, x>` and `<z, z>` alone.
+///
+/// The names and formulas are scikit-learn's.
+///
+/// ```
+/// let kernel = pegasos::Kernel::Rbf { gamma: 0.5 };
+/// // ||x - z||^2 = 1 - 2 * 0 + 1
+/// assert_eq!(kernel.eval(0.0, 1.0, 1.0), (-1.0_f64).exp());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kernel {
+    /// `<x, z>`.
+    Linear,
+    /// `exp(-gamma ||x - z||^2)`.
+    Rbf {
+        /// The inverse of twice the squared width, > 0.
+        gamma: f64,
+    },
+    /// `(gamma <x, z> + coef0)^degree`.
+    Poly {
+        /// > 0.
+        gamma: f64,
+        /// Any number; the kernel is positive definite if it is >= 0.
+        coef0: f64,
+        /// Any.
+        degree: u32,
+    },
+    /// `tanh(gamma <x, z> + coef0)`. Not positive definite in general: then there is no such space, and no
+    /// certificate to trust.
+    Sigmoid {
+        /// > 0.
+        gamma: f64,
+        /// Any number.
+        coef0: f64,
+    },
+    /// Rows hold kernel values already: column j of row i is `k(x_i, z_j)`, z_j being row j of the matrix
+    /// that was trained on.
+    Precomputed,
+}
+
+impl Kernel {
+    /// Refuses parameters outside their range.
+    pub fn check(self) -> Result<(), Error> {
+        let (gamma, coef0) = match self {
+            Kernel::Linear | Kernel::Precomputed => return Ok(()),
+            Kernel::Rbf { gamma } => (gamma, 0.0),
+            Kernel::Poly { gamma, coef0, .. } | Kernel::Sigmoid { gamma, coef0 } => (gamma, coef0),
+        };
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(Error::parameter("gamma", gamma, "> 0 and finite"));
+        }
+        if !coef0.is_finite() {
+            return Err(Error::parameter("coef0", coef0, "finite"));
+        }
+        Ok(())
+    }
+
+    /// `k(x, z)`, given `<x, z>`, `<x, x>` and `<z, z>`; the first of them where kernel values are
+    /// precomputed.
+    pub fn eval(self, xz: f64, xx: f64, zz: f64) -> f64 {
+        let mut value = [xz];
+        self.map(&mut value, xx, &[zz]);
+        value[0]
+    }
+
+    /// [`eval`](Kernel::eval) of one x and many z, in place.
+    pub fn map<S: Scalar>(self, xz: &mut [S], xx: f64, zz: &[S]) {
+        match self {
+            Kernel::Linear | Kernel::Precomputed => {}
+            Kernel::Rbf { gamma } => S::rbf(gamma, xz, xx, zz),
+            Kernel::Poly { gamma, coef0, degree } => {
+                for xz in xz {
+                    let base = gamma * xz.to_f64() + coef0;
+                    *xz = S::from_f64(power(base, degree));
+                }
+            }
+            Kernel::Sigmoid { gamma, coef0 } => {
+                // tanh u = 1 - 2/(e^(2u) + 1).
+                for xz in xz.iter_mut() {
+                    *xz = S::from_f64(2.0 * (gamma * xz.to_f64() + coef0));
+                }
+                S::exp(xz);
+                for xz in xz {
+                    *xz = S::from_f64(1.0 - 2.0 / (xz.to_f64() + 1.0));
+                }
+            }
+        }
+    }
+
+    /// The gamma of a Gaussian kernel.
+    pub fn gaussian(self) -> Option<f64> {
+        if let Kernel::Rbf { gamma } = self { Some(gamma) } else { None }
+    }
+}
+
+fn power(mut base: f64, mut exponent: u32) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_is_its_formula() {
+        let (xz, xx, zz) = (0.7, 1.3, 2.1);
+        let (gamma, coef0) = (0.4, -0.3);
+        for (kernel, want) in [
+            (Kernel::Linear, xz),
+            (Kernel::Precomputed, xz),
+            (Kernel::Rbf { gamma }, (-gamma * (xx + zz - 2.0 * xz)).exp()),
+            (Kernel::Poly { gamma, coef0, degree: 0 }, 1.0),
+            (Kernel::Poly { gamma, coef0, degree: 5 }, (gamma * xz + coef0).powi(5)),
+            (Kernel::Sigmoid { gamma, coef0 }, (gamma * xz + coef0).tanh()),
+        ] {
+            assert!((kernel.eval(xz, xx, zz) - want).abs() < 1e-15, "{kernel:?}");
+            let mut many = vec![xz as f32; 67];
+            kernel.map(&mut many, xx, &vec![zz as f32; 67]);
+            assert!(many.iter().all(|k| (f64::from(*k) - want).abs() < 3e-7), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn far_apart_is_zero_and_nan_stays() {
+        let kernel = Kernel::Rbf { gamma: 1.0 };
+        assert_eq!(kernel.eval(0.0, 1e300, 1e300), 0.0);
+        assert_eq!(kernel.eval(1.0 + 1e-16, 1.0, 1.0), 1.0);
+        assert!(kernel.eval(f64::NAN, 1.0, 1.0).is_nan());
+        let kernel = Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 };
+        assert_eq!((kernel.eval(1e4, 0.0, 0.0), kernel.eval(-1e4, 0.0, 0.0)), (1.0, -1.0));
+        assert!(kernel.eval(f64::NAN, 1.0, 1.0).is_nan());
+    }
+}

@@ -1,0 +1,142 @@
+//! The compiled half of the Python package: private classes, and no algorithm.
+//!
+//! Arrays are borrowed, never copied; the Python side has made them contiguous (`arrays.rs`). The
+//! interpreter is released while training, in pieces of about 50 ms, and Ctrl-C is looked for in between
+//! ([`work`]).
+
+mod arrays;
+mod kernel;
+mod linear;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::threads::side_by_side;
+use crate::{Error, ErrorKind};
+
+pyo3::create_exception!(
+    pegasos,
+    InternalError,
+    PyRuntimeError,
+    "A defect of pegasos itself, not of its input. Please report it."
+);
+pyo3::create_exception!(
+    pegasos._core,
+    NonFiniteError,
+    PyValueError,
+    "The data hold NaN or infinity, or numbers so large that a score overflows."
+);
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        // The one parameter whose name in Python is another.
+        let text = error.to_string().replace("lambda", "alpha");
+        match error.kind() {
+            ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
+            _ => PyValueError::new_err(text),
+        }
+    }
+}
+
+/// How long the interpreter is left alone at a time.
+const PIECE: Duration = Duration::from_millis(50);
+
+/// Calls `piece(size)` with the interpreter released until it returns `None`, with a size that makes
+/// a call take about [`PIECE`]; in between attends to signals and tells `progress` what `piece`
+/// returned. A panic becomes an `InternalError`.
+fn work(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
+) -> PyResult<()> {
+    let mut size = 1024;
+    loop {
+        let (done, took) = py.detach(|| {
+            let start = Instant::now();
+            (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
+        });
+        let done = done.map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
+        })??;
+        py.check_signals()?;
+        let Some(done) = done else {
+            return Ok(());
+        };
+        if let Some(progress) = progress {
+            progress.call1((done,))?;
+        }
+        // Without the time that the interpreter was waited for, which no smaller piece would shorten.
+        if took < PIECE / 2 {
+            size *= 2;
+        } else if took > PIECE {
+            size = (size / 2).max(1);
+        }
+    }
+}
+
+/// The pool of `threads` threads of this process. A forked child inherits a pool without its
+/// threads, so the pool is kept with the number of the process that made it.
+fn pool(threads: usize) -> PyResult<Arc<rayon::ThreadPool>> {
+    type Made = (u32, usize, Arc<rayon::ThreadPool>);
+    static POOL: Mutex<Option<Made>> = Mutex::new(None);
+    let key = (std::process::id(), threads);
+    let mut made = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some((pid, threads, pool)) = &*made
+        && (*pid, *threads) == key
+    {
+        return Ok(pool.clone());
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = Arc::new(pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?);
+    // Dropping a pool inherited through a fork would wait for threads that are not there.
+    if let Some((pid, _, old)) = made.replace((key.0, key.1, pool.clone()))
+        && pid != key.0
+    {
+        std::mem::forget(old);
+    }
+    Ok(pool)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic was reported when it happened; between two steps the state is sound.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The pool for `count` tasks on so many threads; none where one thread does them.
+fn pool_for(threads: usize, count: usize) -> PyResult<Option<Arc<rayon::ThreadPool>>> {
+    // A thread more than there are tasks would never have work.
+    let threads = threads.min(count);
+    (threads > 1).then(|| pool(threads)).transpose()
+}
+
+/// Calls `f` on every item; without a pool here, where rayon would use its global one.
+fn each<T: Send, R: Send>(
+    pool: &Option<Arc<rayon::ThreadPool>>,
+    items: &mut [T],
+    f: impl Fn(usize, &mut T) -> R + Sync,
+) -> Vec<R> {
+    match pool {
+        Some(pool) => pool.install(|| side_by_side(items, &f)),
+        None => items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect(),
+    }
+}
+
+fn unknown(name: &str, value: &str) -> PyErr {
+    PyValueError::new_err(format!("{name} has no choice {value:?}"))
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("InternalError", m.py().get_type::<InternalError>())?;
+    m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
+    m.add_function(wrap_pyfunction!(arrays::check_shape, m)?)?;
+    m.add_class::<linear::LinearTrainer>()?;
+    m.add_class::<kernel::KernelTrainer>()
+}

@@ -1,0 +1,246 @@
+//! Vectors kept for what matters with kernels: products of many rows with all of them.
+//!
+//! * Packed: [`WIDTH`] vectors stand side by side, feature by feature, so that a product with a row, or
+//!   with [`TILE`](crate::simd::TILE) rows at a time, is a sum of whole registers, whatever the layout
+//!   of the rows. O(features) numbers a vector, zeros too.
+//! * Sparse: stored features only, for data of so many features that packing would not fit. A product
+//!   gathers.
+//! * Columns: with precomputed kernels a vector is the number of a column, and a product an entry.
+
+use crate::data::{Row, Rows};
+use crate::scalar::Scalar;
+use crate::simd::{Lanes, WIDTH};
+
+/// Sparse rows of more features than this are not packed.
+const MOST_PACKED: usize = 4096;
+
+/// A growing list of vectors with their squared norms.
+#[derive(Clone, Debug)]
+pub(crate) struct Vectors<S> {
+    n_features: usize,
+    /// `<z, z>` of each vector, and zeros up to the end of a block.
+    norms: Vec<S>,
+    len: usize,
+    store: Store<S>,
+}
+
+#[derive(Clone, Debug)]
+enum Store<S> {
+    /// `n_features` lanes for every block.
+    Packed(Vec<Lanes<S>>),
+    Sparse {
+        ends: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<S>,
+    },
+    Columns(Vec<usize>),
+}
+
+/// How [`Vectors`] are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Features,
+    /// Features of rows that are mostly zeros.
+    SparseFeatures,
+    Columns,
+}
+
+impl<S: Scalar> Vectors<S> {
+    pub(crate) fn new(n_features: usize, keep: Keep) -> Self {
+        let store = match keep {
+            Keep::Columns => Store::Columns(Vec::new()),
+            Keep::SparseFeatures if n_features > MOST_PACKED => {
+                Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
+            }
+            _ => Store::Packed(Vec::new()),
+        };
+        Vectors { n_features, norms: Vec::new(), len: 0, store }
+    }
+
+    /// None yet, kept in the same way.
+    pub(crate) fn empty(&self) -> Self {
+        let store = match &self.store {
+            Store::Packed(_) => Store::Packed(Vec::new()),
+            Store::Sparse { .. } => {
+                Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
+            }
+            Store::Columns(_) => Store::Columns(Vec::new()),
+        };
+        Vectors { n_features: self.n_features, norms: Vec::new(), len: 0, store }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Appends row `i` of a matrix.
+    pub(crate) fn push<R: Row<Scalar = S>>(&mut self, i: usize, row: R) {
+        let slot = self.len;
+        self.len += 1;
+        self.norms.resize(self.len.next_multiple_of(WIDTH), S::default());
+        match &mut self.store {
+            Store::Packed(lanes) => {
+                let d = self.n_features;
+                if slot.is_multiple_of(WIDTH) {
+                    lanes.resize(lanes.len() + d, Lanes([S::default(); WIDTH]));
+                }
+                let block = &mut lanes[slot / WIDTH * d..];
+                row.for_each(|j, x| {
+                    // A column that occurs twice counts as the sum.
+                    if let Some(lanes) = block.get_mut(j) {
+                        let z = &mut lanes.0[slot % WIDTH];
+                        *z = S::from_f64(z.to_f64() + x);
+                    }
+                });
+            }
+            Store::Sparse { ends, indices, values } => {
+                row.for_each(|j, x| {
+                    if j < self.n_features {
+                        indices.push(j as u32);
+                        values.push(S::from_f64(x));
+                    }
+                });
+                ends.push(indices.len());
+            }
+            Store::Columns(columns) => {
+                columns.push(i);
+                return;
+            }
+        }
+        self.norms[slot] = S::from_f64(row.norm2());
+    }
+
+    /// The squared norms of the vectors in these slots.
+    pub(crate) fn norms(&self, slots: std::ops::Range<usize>) -> &[S] {
+        &self.norms[slots]
+    }
+
+    /// `out[r * stride + k] = <x[rows[r]], vector slots.start + k>`. The slots begin at the beginning of a
+    /// block; room up to the end of a block is written as well. NaN for rows with a column index that
+    /// is outside.
+    pub(crate) fn products<X: Rows<Scalar = S>>(
+        &self,
+        x: &X,
+        rows: &[usize],
+        slots: std::ops::Range<usize>,
+        out: &mut [S],
+        stride: usize,
+    ) {
+        debug_assert!(slots.start.is_multiple_of(WIDTH) && slots.end <= self.len);
+        match &self.store {
+            Store::Packed(lanes) => {
+                let d = self.n_features;
+                for block in slots.start / WIDTH..slots.end.div_ceil(WIDTH) {
+                    let at = block * WIDTH - slots.start;
+                    x.products(rows, &lanes[block * d..(block + 1) * d], &mut out[at..], stride);
+                }
+            }
+            Store::Sparse { ends, indices, values } => {
+                let mut dense = vec![S::default(); self.n_features];
+                for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+                    let row = x.row(*i);
+                    let mut outside = false;
+                    row.for_each(|j, x| match dense.get_mut(j) {
+                        Some(v) => *v = S::from_f64(v.to_f64() + x),
+                        None => outside = true,
+                    });
+                    for (slot, out) in slots.clone().zip(out) {
+                        let start = if slot == 0 { 0 } else { ends[slot - 1] };
+                        let span = start..ends[slot];
+                        let product = S::gather_dot(&indices[span.clone()], &values[span], &dense);
+                        *out = S::from_f64(if outside { f64::NAN } else { product });
+                    }
+                    row.for_each(|j, _| {
+                        if let Some(v) = dense.get_mut(j) {
+                            *v = S::default();
+                        }
+                    });
+                }
+            }
+            Store::Columns(columns) => {
+                for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+                    x.row(*i).pick(&columns[slots.clone()], out);
+                }
+            }
+        }
+    }
+
+    /// `<x, vector k>` for all of them, for a row that may be of no matrix at hand.
+    pub(crate) fn products_of<R: Row<Scalar = S>>(&self, row: R, out: &mut Vec<S>) {
+        out.clear();
+        out.resize(self.len.next_multiple_of(WIDTH), S::default());
+        match &self.store {
+            Store::Packed(lanes) => {
+                let (blocks, _) = out.as_chunks_mut::<WIDTH>();
+                for (block, out) in lanes.chunks(self.n_features).zip(blocks) {
+                    row.products(block, out);
+                }
+            }
+            Store::Sparse { ends, indices, values } => {
+                let mut dense = vec![S::default(); self.n_features];
+                row.for_each(|j, x| {
+                    if let Some(v) = dense.get_mut(j) {
+                        *v = S::from_f64(v.to_f64() + x);
+                    }
+                });
+                let mut start = 0;
+                for (end, out) in ends.iter().zip(out.iter_mut()) {
+                    let span = start..*end;
+                    start = *end;
+                    let product = S::gather_dot(&indices[span.clone()], &values[span], &dense);
+                    *out = S::from_f64(product);
+                }
+            }
+            Store::Columns(columns) => row.pick(columns, out),
+        }
+        out.truncate(self.len);
+    }
+
+    /// The features of a vector, all of them; the number of the column where that is what is kept.
+    pub(crate) fn write(&self, slot: usize, out: &mut [S]) {
+        match &self.store {
+            Store::Packed(lanes) => {
+                let block = &lanes[slot / WIDTH * self.n_features..];
+                for (out, lanes) in out.iter_mut().zip(block) {
+                    *out = lanes.0[slot % WIDTH];
+                }
+            }
+            Store::Sparse { .. } | Store::Columns(_) => {
+                out.fill(S::default());
+                self.for_each(slot, |j, x| out[j] = S::from_f64(out[j].to_f64() + x.to_f64()));
+            }
+        }
+    }
+
+    /// Calls `f(column, value)` for the features of a vector that are not 0; `f(column, 1)` where a vector
+    /// is the number of a column.
+    pub(crate) fn for_each(&self, slot: usize, mut f: impl FnMut(usize, S)) {
+        match &self.store {
+            Store::Packed(lanes) => {
+                let block = &lanes[slot / WIDTH * self.n_features..];
+                for (j, lanes) in block[..self.n_features].iter().enumerate() {
+                    let x = lanes.0[slot % WIDTH];
+                    if x != S::default() {
+                        f(j, x);
+                    }
+                }
+            }
+            Store::Sparse { ends, indices, values } => {
+                let start = if slot == 0 { 0 } else { ends[slot - 1] };
+                for k in start..ends[slot] {
+                    f(indices[k] as usize, values[k]);
+                }
+            }
+            Store::Columns(columns) => f(columns[slot], S::ONE[0]),
+        }
+    }
+
+    /// Whether a vector is the number of a column.
+    pub(crate) fn are_columns(&self) -> bool {
+        matches!(self.store, Store::Columns(_))
+    }
+}

@@ -1,0 +1,543 @@
+//! Kernel Pegasos and dual ascent with kernels: against the notes' pseudo-code, and against themselves.
+
+use pegasos::{
+    Average, Ball, Binary, Block, CrammerSinger, Dense, Error, ErrorKind, Examples, Expansion,
+    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Params, Rows, Sampling, Schedule,
+    Trainer,
+};
+
+mod generated;
+use generated::{Problem, Rule, dot};
+
+const HINGE: Binary<Hinge> = Binary { loss: Hinge, positive: 1 };
+const CLASSES: CrammerSinger = CrammerSinger { classes: 4 };
+
+/// More rows than two panels, so that all kinds of chunks and groups occur.
+const N: usize = 300;
+
+fn kernels() -> [Kernel; 5] {
+    [
+        Kernel::Linear,
+        Kernel::Rbf { gamma: 0.3 },
+        Kernel::Rbf { gamma: 5.0 },
+        Kernel::Poly { gamma: 0.5, coef0: 1.0, degree: 3 },
+        Kernel::Sigmoid { gamma: 0.1, coef0: 0.2 },
+    ]
+}
+
+/// The formula, in f64.
+fn value(kernel: Kernel, x: &[f64], z: &[f64]) -> f64 {
+    match kernel {
+        Kernel::Linear | Kernel::Precomputed => dot(x, z),
+        Kernel::Rbf { gamma } => {
+            (-gamma * x.iter().zip(z).map(|(x, z)| (x - z).powi(2)).sum::<f64>()).exp()
+        }
+        Kernel::Poly { gamma, coef0, degree } => (gamma * dot(x, z) + coef0).powi(degree as i32),
+        Kernel::Sigmoid { gamma, coef0 } => (gamma * dot(x, z) + coef0).tanh(),
+    }
+}
+
+fn gram(kernel: Kernel, problem: &Problem) -> Vec<Vec<f64>> {
+    let rows: Vec<Vec<f64>> = (0..problem.y.len()).map(|i| problem.features(i, 0.0)).collect();
+    rows.iter().map(|x| rows.iter().map(|z| value(kernel, x, z)).collect()).collect()
+}
+
+/// Stratos' notes, section 3, with mini-batches, the projection and averages: a coefficient for every
+/// example and output, w never written down. Returns the coefficients and the scores of all examples.
+struct Naive<'a> {
+    gram: &'a [Vec<f64>],
+    problem: &'a Problem,
+    rule: Rule,
+    params: Params,
+}
+
+impl Naive<'_> {
+    fn scores(&self, alpha: &[Vec<f64>], i: usize) -> Vec<f64> {
+        let of = |o: usize| (0..alpha.len()).map(|j| alpha[j][o] * self.gram[j][i]).sum();
+        (0..self.rule.outputs()).map(of).collect()
+    }
+
+    fn norm2(&self, alpha: &[Vec<f64>]) -> f64 {
+        (0..alpha.len()).map(|i| dot(&alpha[i], &self.scores(alpha, i))).sum()
+    }
+
+    fn train(&self, order: &[usize]) -> Vec<Vec<f64>> {
+        let Params { lambda, block, set, average, average_from, .. } = self.params;
+        let Block::Mean(batch) = block else { panic!("no delays here") };
+        let outputs = self.rule.outputs();
+        let mut alpha = vec![vec![0.0; outputs]; self.gram.len()];
+        let (mut mean, mut total) = (alpha.clone(), 0.0);
+        for (t, rows) in (1..).zip(order.chunks(batch)) {
+            let eta = 1.0 / (lambda * t as f64);
+            let coefs: Vec<(usize, Vec<f64>)> = rows
+                .iter()
+                .map(|&i| (i, self.rule.coef(&self.scores(&alpha, i), self.problem.y[i])))
+                .collect();
+            alpha.iter_mut().flatten().for_each(|a| *a *= 1.0 - 1.0 / t as f64);
+            for (i, coef) in coefs {
+                for (a, c) in alpha[i].iter_mut().zip(coef) {
+                    *a += eta * self.problem.weight[i] * c / rows.len() as f64;
+                }
+            }
+            if let Some(Ball { radius }) = set {
+                let norm = self.norm2(&alpha).max(0.0).sqrt();
+                if norm > radius {
+                    alpha.iter_mut().flatten().for_each(|a| *a *= radius / norm);
+                }
+            }
+            if average != Average::None && t as u64 >= average_from {
+                let k = (t as u64 - average_from + 1) as f64;
+                let q = if average == Average::Uniform { 1.0 } else { k * (k + 1.0) * (k + 2.0) };
+                total += q;
+                for (m, a) in mean.iter_mut().flatten().zip(alpha.iter().flatten()) {
+                    *m += (a - *m) * q / total;
+                }
+            }
+        }
+        if total > 0.0 { mean } else { alpha }
+    }
+}
+
+fn expansion<X: Rows, L: Loss>(
+    kernel: Kernel,
+    loss: L,
+    params: Params,
+    data: &Examples<'_, X>,
+    numbered: bool,
+) -> Trainer<Expansion<X::Scalar>, L> {
+    let outputs = loss.zeros().as_ref().len();
+    let d = data.rows().n_features();
+    let mut w = match X::SPARSE {
+        true => Expansion::sparse(kernel, outputs, d).unwrap(),
+        false => Expansion::new(kernel, outputs, d).unwrap(),
+    };
+    if numbered {
+        w.number_rows(data.len()).unwrap();
+    }
+    Trainer::new(w, loss, params).unwrap()
+}
+
+fn scores_of<X: Rows>(w: &Expansion<X::Scalar>, x: &X) -> Vec<f64> {
+    let numbers: Vec<usize> = (0..x.n_rows()).collect();
+    let mut out = vec![0.0; numbers.len() * w.outputs()];
+    w.scores(x, &numbers, &mut out);
+    out
+}
+
+fn compositions() -> Vec<Params> {
+    let base = Params { lambda: 0.02, ..Params::default() };
+    vec![
+        base,
+        Params { block: Block::Mean(7), ..base },
+        Params { set: Some(Ball { radius: 3.0 }), ..base },
+        Params { average: Average::Polynomial, average_from: 20, ..base },
+        Params {
+            average: Average::Uniform,
+            set: Some(Ball { radius: 2.0 }),
+            block: Block::Mean(3),
+            ..base
+        },
+    ]
+}
+
+fn near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    let size = want.iter().fold(1.0, |most: f64, w| most.max(w.abs()));
+    for (k, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!((got - want).abs() <= tolerance * size, "{what}: {got}, not {want}, at {k}");
+    }
+}
+
+fn epochs(n: usize, epochs: u64) -> Vec<usize> {
+    (0..epochs).flat_map(|epoch| Sampling::Shuffle.epoch(n, 5, epoch).unwrap()).collect()
+}
+
+/// What training gives, against the notes.
+fn agrees<X: Rows<Scalar = f64>, L: Loss + Clone>(
+    x: X,
+    loss: L,
+    naive: &Naive<'_>,
+    kernel: Kernel,
+    order: &[usize],
+) {
+    let problem = naive.problem;
+    let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+    let alpha = naive.train(order);
+    let want: Vec<f64> = (0..problem.n).flat_map(|i| naive.scores(&alpha, i)).collect();
+    for numbered in [true, false] {
+        let what = format!("{kernel:?} {:?} numbered: {numbered}", naive.params);
+        let mut trainer = expansion(kernel, loss.clone(), naive.params, &data, numbered);
+        trainer.run(&data, order.iter().copied()).unwrap();
+        let w = trainer.result();
+        near(&scores_of(&w, data.rows()), &want, 1e-9, &what);
+        let mut one = vec![0.0; w.outputs()];
+        w.score(data.rows().row(17), &mut one);
+        near(&one, &want[17 * one.len()..18 * one.len()], 1e-9, &what);
+        if kernel != Kernel::Precomputed || naive.params.average == Average::None {
+            near(&[w.norm2_afresh()], &[naive.norm2(&alpha)], 1e-9, &what);
+        }
+        let Some(rows) = w.rows() else {
+            continue;
+        };
+        let mut seen = vec![vec![0.0; w.outputs()]; alpha.len()];
+        for (slot, &row) in rows.iter().enumerate() {
+            w.coef(slot, &mut seen[row as usize]);
+        }
+        near(&seen.concat(), &alpha.concat(), 1e-9, &what);
+    }
+}
+
+/// The steps of kernel Pegasos are the notes', for every kernel, composition and layout, whether rows have
+/// numbers or not.
+#[test]
+fn training_is_the_notes() {
+    fn check<L: Loss + Clone>(rule: Rule, loss: L, problem: &Problem) {
+        let order = epochs(N, 2);
+        for kernel in kernels() {
+            // Indefinite, and then a norm has no meaning.
+            let definite = !matches!(kernel, Kernel::Sigmoid { .. });
+            let gram = gram(kernel, problem);
+            for params in compositions().into_iter().filter(|p| definite || p.set.is_none()) {
+                let naive = Naive { gram: &gram, problem, rule, params };
+                agrees(problem.dense(), loss.clone(), &naive, kernel, &order);
+                agrees(problem.csr().view(), loss.clone(), &naive, kernel, &order);
+                let flat = gram.concat();
+                let precomputed = Dense::new(&flat, N, N).unwrap();
+                agrees(precomputed, loss.clone(), &naive, Kernel::Precomputed, &order);
+            }
+        }
+    }
+    let hinge = Rule::Margin(pegasos::AnyLoss::Hinge);
+    check(hinge, HINGE, &Problem::new(N, 5, 3));
+    check(Rule::CrammerSinger(4), CLASSES, &Problem::of_classes(N, 5, 4, 3));
+}
+
+/// With the linear kernel this is linear Pegasos, step by step.
+#[test]
+fn the_linear_kernel_is_linear() {
+    fn check<L: Loss + Clone>(loss: L, problem: &Problem) {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let inv = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
+        let base = compositions()[0];
+        let more = [
+            Params { schedule: inv, ..base },
+            Params {
+                schedule: inv,
+                block: Block::Delayed(5),
+                set: Some(Ball { radius: 1.0 }),
+                ..base
+            },
+            Params { block: Block::Delayed(200), average: Average::Uniform, ..base },
+            Params { t0: 30.0, ..base },
+        ];
+        for params in compositions().into_iter().chain(more) {
+            let outputs = loss.zeros().as_ref().len();
+            let linear = Linear::<f64>::new(outputs, problem.d, 0.0).unwrap();
+            let mut linear = Trainer::new(linear, loss.clone(), params).unwrap();
+            let mut kernel = expansion(Kernel::Linear, loss.clone(), params, &data, true);
+            linear.keep_ledger(N);
+            kernel.keep_ledger(N);
+            for epoch in 0..3 {
+                let order: Vec<usize> = Sampling::Shuffle.epoch(N, 1, epoch).unwrap().collect();
+                // In pieces, as gradients in flight must outlive a run.
+                for piece in order.chunks(130) {
+                    let a = linear.run(&data, piece.iter().copied()).unwrap();
+                    let b = kernel.run(&data, piece.iter().copied()).unwrap();
+                    assert_eq!((a.examples, a.updates), (b.examples, b.updates), "{params:?}");
+                    near(&[a.loss], &[b.loss], 1e-9, "loss");
+                }
+                let what = format!("{params:?}");
+                near(&[linear.hypothesis().norm2()], &[kernel.hypothesis().norm2()], 1e-9, &what);
+                let (a, b) =
+                    (linear.certificate(&data).unwrap(), kernel.certificate(&data).unwrap());
+                near(&[b.primal], &[a.primal], 1e-9, &what);
+                assert_eq!(a.dual.is_nan(), b.dual.is_nan(), "{what}");
+                if !a.dual.is_nan() {
+                    near(&[b.dual], &[a.dual], 1e-9, &what);
+                }
+            }
+        }
+    }
+    check(HINGE, &Problem::new(N, 6, 8));
+    check(CLASSES, &Problem::of_classes(N, 6, 4, 8));
+}
+
+/// The look-ahead is one of scoring, not of learning: a run of one row a time gives the same.
+#[test]
+fn panels_change_nothing() {
+    let problem = Problem::of_classes(N, 5, 4, 2);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let kernel = Kernel::Rbf { gamma: 0.7 };
+    let order = epochs(N, 2);
+    for params in compositions() {
+        let mut whole = expansion(kernel, CLASSES, params, &data, true);
+        whole.run(&data, order.iter().copied()).unwrap();
+        let want = scores_of(&whole.result(), data.rows());
+        // Whole batches.
+        for size in [21, 84, 105] {
+            let mut pieces = expansion(kernel, CLASSES, params, &data, true);
+            for piece in order.chunks(size) {
+                pieces.run(&data, piece.iter().copied()).unwrap();
+            }
+            near(&scores_of(&pieces.result(), data.rows()), &want, 1e-11, &format!("{size}"));
+            assert_eq!(pieces.result().counts(), whole.result().counts());
+        }
+    }
+}
+
+#[cfg(feature = "rayon")]
+fn in_pool<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(f)
+}
+
+/// Enough rows of enough features that work is really shared.
+fn large() -> Problem {
+    Problem::of_classes(2000, 40, 4, 6)
+}
+
+#[test]
+#[cfg(feature = "rayon")]
+fn threads_change_no_bit() {
+    let problem = large();
+    let single = problem.single();
+    let x = Dense::new(&single, problem.n, problem.d).unwrap();
+    let data = Examples::new(x, &problem.y, None).unwrap();
+    let kernel = Kernel::Rbf { gamma: 0.1 };
+    let learn = |threads| {
+        in_pool(threads, || {
+            let params = Params { lambda: 1e-3, ..Params::default() };
+            let mut trainer = expansion(kernel, CLASSES, params, &data, true);
+            trainer.keep_ledger(problem.n);
+            trainer.run(&data, epochs(problem.n, 1)).unwrap();
+            let mut ascent = KernelAscent::take_over(&trainer, &data, 1 << 30).unwrap();
+            let certificate = ascent.solve(&data, 1e-3, 20).unwrap();
+            let w = ascent.result(&data).unwrap();
+            let mut scores = vec![0.0; problem.n * 4];
+            let numbers: Vec<usize> = (0..problem.n).collect();
+            w.scores_side_by_side(data.rows(), &numbers, &mut scores);
+            (trainer.hypothesis().state(), certificate, ascent.dual().to_vec(), scores)
+        })
+    };
+    let one = learn(1);
+    for threads in [2, 3] {
+        let more = learn(threads);
+        assert_eq!(one.0, more.0);
+        assert_eq!(one.1, more.1);
+        assert_eq!(one.2, more.2);
+        assert_eq!(one.3, more.3);
+    }
+}
+
+/// Kernel values that were kept are those that would be computed, whatever there is room for.
+#[test]
+fn what_is_kept_changes_no_bit() {
+    let problem = large();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let order = epochs(problem.n, 3);
+    let learn = |bytes: Option<usize>| {
+        let params = Params { lambda: 1e-3, ..Params::default() };
+        let mut w = Expansion::new(Kernel::Rbf { gamma: 0.1 }, 4, problem.d).unwrap();
+        w.number_rows(problem.n).unwrap();
+        if let Some(bytes) = bytes {
+            w.keep_kernel(bytes);
+        }
+        let mut trainer = Trainer::new(w, CLASSES, params).unwrap();
+        trainer.run(&data, order.iter().copied()).unwrap();
+        assert!(trainer.hypothesis().n_vectors() > 600, "more than two chunks");
+        trainer.hypothesis().state()
+    };
+    let want = learn(None);
+    for bytes in [0, 1 << 20, 1 << 30] {
+        assert_eq!(learn(Some(bytes)), want);
+    }
+}
+
+/// A row that violates twice raises its own count; one of no known number becomes another vector.
+#[test]
+fn duplicates_raise_the_count() {
+    let problem = Problem::new(40, 3, 1).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 1e-3, ..Params::default() };
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    let order = epochs(40, 5);
+    let mut known = expansion(kernel, HINGE, params, &data, true);
+    let mut unknown = expansion(kernel, HINGE, params, &data, false);
+    known.keep_ledger(40);
+    let updates = known.run(&data, order.iter().copied()).unwrap().updates;
+    unknown.run(&data, order.iter().copied()).unwrap();
+    let (w, ledger) = (known.hypothesis(), known.ledger().unwrap());
+    assert_eq!(w.counts().iter().map(|&c| u64::from(c)).sum::<u64>(), updates);
+    assert!(w.n_vectors() <= 40 && w.counts().iter().any(|&c| c > 1));
+    for (&row, &count) in w.rows().unwrap().iter().zip(w.counts()) {
+        assert_eq!(ledger.sums(row as usize)[0].abs(), count as f32);
+    }
+    assert_eq!(unknown.hypothesis().n_vectors() as u64, updates);
+    assert!(unknown.hypothesis().counts().iter().all(|&c| c == 1));
+    near(
+        &scores_of(unknown.hypothesis(), data.rows()),
+        &scores_of(w, data.rows()),
+        1e-10,
+        "two slots or one",
+    );
+}
+
+/// What was stored goes on as what was not.
+#[test]
+fn a_restored_expansion_goes_on() {
+    let problem = Problem::of_classes(N, 5, 4, 9);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let kernel = Kernel::Poly { gamma: 0.5, coef0: 1.0, degree: 2 };
+    for params in compositions() {
+        for numbered in [true, false] {
+            let mut first = expansion(kernel, CLASSES, params, &data, numbered);
+            first.run(&data, epochs(N, 1)).unwrap();
+            let w = first.hypothesis();
+            let mut features = vec![0.0; w.n_vectors() * 5];
+            for (slot, row) in features.chunks_mut(5).enumerate() {
+                w.vector(slot, row);
+            }
+            let rows = w.rows().map(|r| r.iter().map(|&i| i as usize).collect::<Vec<_>>());
+            let mut again = Expansion::new(kernel, 4, 5).unwrap();
+            if numbered {
+                again.number_rows(N).unwrap();
+            }
+            let vectors = Dense::new(&features, w.n_vectors(), 5).unwrap();
+            again.restore(&vectors, rows.as_deref(), &w.state()).unwrap();
+            let mut second = Trainer::resume(again, CLASSES, params, first.t()).unwrap();
+            first.run(&data, 0..100).unwrap();
+            second.run(&data, 0..100).unwrap();
+            assert_eq!(first.hypothesis().state(), second.hypothesis().state(), "{params:?}");
+        }
+    }
+}
+
+/// The gap that is claimed is one of the objective that is claimed, of the model handed out; and it is
+/// met from a cold and from a warm start, with little cache and with much.
+#[test]
+fn dual_ascent_reaches_the_optimum() {
+    fn check<L: Loss + Clone>(rule: Rule, loss: L, problem: &Problem) {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let n = problem.n as f64;
+        for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.5 }] {
+            for lambda in [1e-1, 1e-3] {
+                let gram = gram(kernel, problem);
+                let mut trainer = expansion(
+                    kernel,
+                    loss.clone(),
+                    Params { lambda, ..Params::default() },
+                    &data,
+                    true,
+                );
+                trainer.keep_ledger(problem.n);
+                trainer.run(&data, epochs(problem.n, 1)).unwrap();
+                let starts = [
+                    KernelAscent::new(kernel, loss.clone(), lambda, &data, 1 << 30).unwrap(),
+                    KernelAscent::new(kernel, loss.clone(), lambda, &data, 0).unwrap(),
+                    KernelAscent::take_over(&trainer, &data, 1 << 30).unwrap(),
+                ];
+                let mut last = f64::NEG_INFINITY;
+                for (k, mut ascent) in starts.into_iter().enumerate() {
+                    let before = ascent.certificate(&data).unwrap();
+                    let certificate = ascent.solve(&data, 1e-6, 10_000).unwrap();
+                    let what = format!("{kernel:?} {lambda} start {k}");
+                    assert!(certificate.relative_gap() <= 1e-6, "{what}: {certificate:?}");
+                    assert!(certificate.dual >= before.dual - 1e-12, "{what}");
+                    let w = ascent.result(&data).unwrap();
+                    let mut alpha = vec![vec![0.0; w.outputs()]; problem.n];
+                    for (slot, &row) in w.rows().unwrap().iter().enumerate() {
+                        w.coef(slot, &mut alpha[row as usize]);
+                    }
+                    let naive = Naive { gram: &gram, problem, rule, params: Params::default() };
+                    let mut objective = lambda / 2.0 * naive.norm2(&alpha);
+                    let mut scratch = vec![0.0; w.outputs()];
+                    for i in 0..problem.n {
+                        let scores = naive.scores(&alpha, i);
+                        let loss = loss.value_and_coef(&scores, problem.y[i], &mut scratch);
+                        objective += problem.weight[i] * loss / n;
+                    }
+                    near(&[certificate.primal], &[objective], 1e-9, &what);
+                    near(&[w.norm2()], &[naive.norm2(&alpha)], 1e-9, &what);
+                    // Every bound lies below every objective.
+                    assert!(last <= objective + 1e-12, "{what}");
+                    last = last.max(certificate.dual);
+                }
+            }
+        }
+    }
+    let hinge = Rule::Margin(pegasos::AnyLoss::Hinge);
+    check(hinge, HINGE, &Problem::new(700, 5, 4));
+    check(Rule::CrammerSinger(4), CLASSES, &Problem::of_classes(700, 5, 4, 4));
+}
+
+/// Two classes at lambda are the hinge at lambda/2, with kernels too.
+#[test]
+fn two_classes_are_the_hinge_at_half_the_lambda() {
+    let problem = Problem::new(N, 5, 12);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let kernel = Kernel::Rbf { gamma: 0.4 };
+    let two = CrammerSinger { classes: 2 };
+    let params = |lambda| Params { lambda, ..Params::default() };
+    let mut one = expansion(kernel, HINGE, params(0.01), &data, true);
+    let mut both = expansion(kernel, two, params(0.02), &data, true);
+    one.run(&data, epochs(N, 2)).unwrap();
+    both.run(&data, epochs(N, 2)).unwrap();
+    let margins = scores_of(one.hypothesis(), data.rows());
+    let scores = scores_of(both.hypothesis(), data.rows());
+    let differences: Vec<f64> = scores.chunks(2).map(|s| s[1] - s[0]).collect();
+    near(&differences, &margins, 1e-10, "differences of scores");
+}
+
+/// Bad rows stop training before they are learned, and bad parameters before that.
+#[test]
+fn doors_refuse_what_does_not_fit() {
+    let name = |error: Error| match error.kind() {
+        ErrorKind::Parameter { name, .. }
+        | ErrorKind::Shape { name, .. }
+        | ErrorKind::Index { name, .. }
+        | ErrorKind::NonFinite { name, .. } => (*name).to_owned(),
+        other => panic!("{other:?}"),
+    };
+    for kernel in [
+        Kernel::Rbf { gamma: 0.0 },
+        Kernel::Rbf { gamma: f64::NAN },
+        Kernel::Poly { gamma: -1.0, coef0: 0.0, degree: 2 },
+    ] {
+        assert_eq!(name(Expansion::<f32>::new(kernel, 1, 3).unwrap_err()), "gamma");
+    }
+    let kernel = Kernel::Sigmoid { gamma: 1.0, coef0: f64::INFINITY };
+    assert_eq!(name(Expansion::<f32>::new(kernel, 1, 3).unwrap_err()), "coef0");
+    assert_eq!(name(Expansion::<f32>::new(Kernel::Linear, 0, 3).unwrap_err()), "w");
+
+    for bad in [f64::NAN, f64::INFINITY, 1e200] {
+        let mut problem = Problem::new(200, 3, 5);
+        problem.x[3 * 150 + 1] = bad;
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        for kernel in kernels() {
+            let params = Params { lambda: 0.1, ..Params::default() };
+            let mut trainer = expansion(kernel, HINGE, params, &data, true);
+            let found = trainer.run(&data, 0..200);
+            // A number that is only large may be nothing to a kernel that is bounded.
+            if !bad.is_finite() || kernel == Kernel::Linear {
+                assert_eq!(name(found.unwrap_err()), "X", "{kernel:?} {bad}");
+                assert!(trainer.t() <= 151);
+            }
+            let mut score = [0.0];
+            trainer.hypothesis().score(data.rows().row(0), &mut score);
+            assert!(score[0].is_finite(), "{kernel:?} {bad}: {score:?}");
+            let ascent = KernelAscent::new(kernel, HINGE, 0.1, &data, 0);
+            assert_eq!(name(ascent.unwrap_err()), "X", "{kernel:?} {bad}");
+        }
+    }
+
+    let problem = Problem::new(20, 3, 5);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let ascent = KernelAscent::new(Kernel::Precomputed, HINGE, 0.1, &data, 0);
+    assert_eq!(name(ascent.unwrap_err()), "X");
+    let ascent = KernelAscent::new(Kernel::Linear, HINGE, 0.0, &data, 0);
+    assert_eq!(name(ascent.unwrap_err()), "lambda");
+    let mut trainer =
+        expansion(Kernel::Linear, HINGE, Params { lambda: 0.1, ..Params::default() }, &data, true);
+    let wide = [0.0; 8];
+    let wide = Examples::new(Dense::new(&wide, 2, 4).unwrap(), &[0, 1], None).unwrap();
+    assert_eq!(name(trainer.run(&wide, 0..2).unwrap_err()), "X");
+}
