@@ -123,7 +123,7 @@ struct Panel<S> {
 /// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
 /// support vectors, which never change once they are full.
 #[derive(Clone, Debug)]
-struct Kept<S> {
+pub(crate) struct Kept<S> {
     rows: Vec<Vec<S>>,
     /// How many more bytes may be kept.
     left: usize,
@@ -207,13 +207,23 @@ impl<S: Scalar> Expansion<S> {
         self.kept = None;
     }
 
-    /// Keeps kernel values for later epochs, in so many bytes at most. Needs
-    /// [`number_rows`](Expansion::number_rows).
+    /// Keeps kernel values for later epochs, in so many bytes at most; none, and forgets those that there
+    /// are, for 0. Needs [`number_rows`](Expansion::number_rows).
     pub fn keep_kernel(&mut self, bytes: usize) {
-        self.kept = self
-            .slots
-            .as_ref()
-            .map(|slots| Kept { rows: vec![Vec::new(); slots.len()], left: bytes });
+        let rows = self.slots.as_ref().map(|slots| vec![Vec::new(); slots.len()]);
+        self.kept = rows.filter(|_| bytes > 0).map(|rows| Kept { rows, left: bytes });
+    }
+
+    /// Parts with what is kept, so that a copy goes without.
+    #[cfg(feature = "python")]
+    pub(crate) fn take_kept(&mut self) -> Option<Kept<S>> {
+        self.kept.take()
+    }
+
+    /// Takes it back.
+    #[cfg(feature = "python")]
+    pub(crate) fn give_kept(&mut self, kept: Option<Kept<S>>) {
+        self.kept = kept;
     }
 
     /// How many vectors there are.

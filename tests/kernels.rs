@@ -352,6 +352,40 @@ fn what_is_kept_changes_no_bit() {
     }
 }
 
+/// Sparse rows of so many features that they are not packed compute what packed ones do.
+#[test]
+fn wide_sparse_rows_are_rows() {
+    let problem = Problem::of_classes(N, 6, 4, 13);
+    let mut wide = problem.csr();
+    wide.n_features = 6000;
+    wide.indices.iter_mut().for_each(|j| *j *= 1000);
+    // A column that occurs twice counts as the sum.
+    let (first, last) = (wide.indices[0], wide.values[0]);
+    wide.indices.insert(0, first);
+    wide.values.insert(0, 0.25 * last);
+    wide.values[1] = 0.75 * last;
+    wide.indptr[1..].iter_mut().for_each(|end| *end += 1);
+    let narrow = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let sparse = Examples::new(wide.view(), &problem.y, None).unwrap();
+    for kernel in kernels() {
+        let params = Params { lambda: 0.01, average: Average::Uniform, ..Params::default() };
+        let mut a = expansion(kernel, CLASSES, params, &narrow, false);
+        let mut b = expansion(kernel, CLASSES, params, &sparse, false);
+        a.run(&narrow, epochs(N, 2)).unwrap();
+        b.run(&sparse, epochs(N, 2)).unwrap();
+        let (a, b) = (a.result(), b.result());
+        near(&scores_of(&b, sparse.rows()), &scores_of(&a, narrow.rows()), 1e-9, "scores");
+        near(&[b.norm2_afresh()], &[a.norm2_afresh()], 1e-9, "norm");
+        let mut one = [0.0; 4];
+        b.score(sparse.rows().row(3), &mut one);
+        near(&one, &scores_of(&a, narrow.rows())[12..16], 1e-9, "one");
+        let mut ascent = KernelAscent::new(kernel, CLASSES, 0.1, &sparse, 0).unwrap();
+        let definite = !matches!(kernel, Kernel::Sigmoid { .. });
+        let certificate = ascent.solve(&sparse, 1e-4, 1000).unwrap();
+        assert!(!definite || certificate.relative_gap() <= 1e-4);
+    }
+}
+
 /// A row that violates twice raises its own count; one of no known number becomes another vector.
 #[test]
 fn duplicates_raise_the_count() {

@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 
 from pegasos import io
 from pegasos._core import __version__
+from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 
 if TYPE_CHECKING:
@@ -522,11 +523,19 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
 def _info(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
+    defaults = type(model)().get_params(deep=False)
     changed = [
         f"{name}={reprlib.repr(value)}"
         for name, value in model.get_params(deep=False).items()
-        if value != _DEFAULTS[name]
+        if value != defaults[name]
     ]
+    if isinstance(model, KernelPegasosClassifier):
+        coefs = model.dual_coef_
+        holds = {"support vectors": f"{coefs.shape[1]:,}, {coefs.dtype}"}
+    else:
+        coefs = model.coef_
+        nonzero = np.count_nonzero(coefs)
+        holds = {"weights": f"{nonzero:,} nonzero of {coefs.size:,}, {coefs.dtype}"}
     _print_aligned(
         {
             "class": type(model).__name__,
@@ -534,8 +543,7 @@ def _info(arguments: argparse.Namespace) -> None:
             "parameters": ", ".join(changed) or "all at their defaults",
             "classes": _classes(model),
             "features": f"{model.n_features_in_:,}",
-            "weights": f"{np.count_nonzero(model.coef_):,} nonzero of {model.coef_.size:,}, "
-            f"{model.coef_.dtype}",
+            **holds,
             "steps": f"{model.t_:,}",
             **_objective(model),
         }
@@ -559,14 +567,14 @@ def _check_writable(path: str) -> None:
     raise OSError(reason, os.strerror(reason), path)
 
 
-def _classes(model: PegasosClassifier, most: int = 20) -> str:
+def _classes(model: Any, most: int = 20) -> str:
     names = [str(label) for label in model.classes_[:most].tolist()]
     if len(model.classes_) > most:
         names.append("...")
     return f"{len(model.classes_):,}: {', '.join(names)}"
 
 
-def _objective(model: PegasosClassifier) -> dict[str, str]:
+def _objective(model: Any) -> dict[str, str]:
     objective, gap = model.objective_, model.duality_gap_
     if math.isnan(objective):
         return {"objective": "not evaluated", "duality gap": "none certified"}

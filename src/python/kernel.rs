@@ -1,6 +1,6 @@
 //! `KernelTrainer`: one kernel problem.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -19,6 +19,8 @@ use crate::{
 struct Problem<S: Scalar, L: Loss> {
     trainer: Trainer<Expansion<S>, L>,
     dual: Option<KernelAscent<S, L>>,
+    /// What predicts, as long as the trainer has not gone on: a copy, as others may train meanwhile.
+    frozen: Option<Arc<Expansion<S>>>,
 }
 
 /// Locked for a piece of work at a time, and waited for with the interpreter released.
@@ -176,7 +178,8 @@ fn problem<S: Scalar + numpy::Element, L: Loss>(
         w.restore(&vectors, numbers.as_deref(), &state)?;
     }
     let params = parsed.params(&loss)?;
-    Ok(Mutex::new(Problem { trainer: Trainer::resume(w, loss, params, t)?, dual: None }))
+    let trainer = Trainer::resume(w, loss, params, t)?;
+    Ok(Mutex::new(Problem { trainer, dual: None, frozen: None }))
 }
 
 fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -252,6 +255,7 @@ fn run<X: Rows, L: Loss + Clone + Send>(
         // Whole batches, and panels.
         let size = size.next_multiple_of(crate::PANEL).div_ceil(batch).saturating_mul(batch);
         let mut problem = lock(problem);
+        problem.frozen = None;
         let (trainer, rows) = (&mut problem.trainer, order.by_ref().take(size));
         let report = pool.install(|| trainer.run(data, rows))?;
         sum += report;
@@ -270,7 +274,11 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     let (trainer, dual) = py.detach(|| {
         let mut problem = lock(problem);
         let certificate = problem.dual.as_mut().map(|dual| dual.certificate(data));
-        (problem.trainer.clone(), certificate)
+        // But not of what is kept for later epochs.
+        let kept = problem.trainer.hypothesis_mut().take_kept();
+        let trainer = problem.trainer.clone();
+        problem.trainer.hypothesis_mut().give_kept(kept);
+        (trainer, certificate)
     });
     if let Some(certificate) = dual {
         let certificate = certificate?;
@@ -289,6 +297,18 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     Ok((certificate.primal, certificate.dual))
 }
 
+/// The model, copied when first asked for.
+fn frozen<S: Scalar, L: Loss + Clone>(problem: &mut Problem<S, L>) -> Arc<Expansion<S>> {
+    let Problem { trainer, frozen, .. } = problem;
+    let model = || {
+        let kept = trainer.hypothesis_mut().take_kept();
+        let model = trainer.result();
+        trainer.hypothesis_mut().give_kept(kept);
+        Arc::new(model)
+    };
+    frozen.get_or_insert_with(model).clone()
+}
+
 /// Gives the trainer what dual ascent has found, as if it had made it.
 fn end_dual<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,
@@ -303,6 +323,7 @@ fn end_dual<X: Rows, L: Loss + Clone + Send>(
             let (loss, params) = (trainer.loss().clone(), *trainer.params());
             let t = trainer.t() + data.len() as u64;
             problem.trainer = Trainer::resume(w, loss, params, t)?;
+            problem.frozen = None;
         }
         Ok::<_, Error>(())
     })?)
@@ -371,8 +392,12 @@ impl KernelTrainer {
         })?)
     }
 
+    /// Training on these rows is over: forgets what was recorded and kept for it.
     fn forget_ledger(&self, py: Python<'_>) {
-        locked!(py, self.problem, |p| p.trainer.forget_ledger());
+        locked!(py, self.problem, |p| {
+            p.trainer.forget_ledger();
+            p.trainer.hypothesis_mut().keep_kernel(0);
+        });
     }
 
     /// The matrix is no longer the same.
@@ -498,7 +523,7 @@ impl KernelTrainer {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let scores = with!(&self.problem, &x, |problem, rows| {
-            let w = py.detach(|| lock(problem).trainer.result());
+            let w = py.detach(|| frozen(&mut lock(problem)));
             w.check_features(rows.n_features())?;
             let pool = pool(threads)?;
             let (n, outputs) = (rows.n_rows(), w.outputs());
@@ -521,7 +546,7 @@ impl KernelTrainer {
     /// each was added.
     fn result<'py>(&self, py: Python<'py>) -> Found<'py> {
         let (coefs, rows, counts) = locked!(py, self.problem, |p| {
-            let w = p.trainer.result();
+            let w = frozen(&mut p);
             let mut coefs = vec![0.0; w.n_vectors() * w.outputs()];
             for (slot, coef) in coefs.chunks_mut(w.outputs()).enumerate() {
                 w.coef(slot, coef);

@@ -18,7 +18,7 @@ from conftest import labelled
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import classification_report
 
-from pegasos import PegasosClassifier, cli, io
+from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, cli, io
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -330,13 +330,28 @@ def test_labels_are_compared_as_the_model_has_them(run: Any, here: Path) -> None
     assert f"({right} of {some.sum()})" in run("evaluate model some.csv")[1]
 
 
+def test_models_of_other_classes(run: Any, here: Path) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 4)), random.integers(0, 2, 60)
+    kernel = KernelPegasosClassifier(gamma=0.5, tol=None, random_state=0).fit(X, y)
+    online = OnlineGradientClassifier(radius=3.0).fit(X, y)
+    np.savez("both.npz", X=X, y=y)
+    for model, line in [(kernel, f"{len(kernel.support_)}, float64"), (online, "radius=3.0")]:
+        io.save(model, "other")
+        status, out, err = run("info other")
+        assert (status, err) == (0, "") and line in out
+        status, out, err = run("predict other both.npz")
+        assert (status, err) == (0, "")
+        assert [int(label) for label in out.split()] == model.predict(X).tolist()
+
+
 def test_info(run: Any, here: Path, model: PegasosClassifier) -> None:
     status, out, err = run("info model")
     assert (status, err) == (0, "")
     found = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
     assert found == {
         "class": "PegasosClassifier",
-        "format": "1",
+        "format": "2",
         "parameters": "alpha=0.01, loss='log_loss', max_iter=20, multi_class='ovr', "
         "random_state=0, tol=None",
         "classes": "3: maybe, no, yes",
