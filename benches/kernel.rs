@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use pegasos::{Dense, Expansion, Hypothesis, Kernel, Rows, Scalar};
+use pegasos::{Dense, Expansion, Hypothesis, Kernel, Lanes, Rows, Scalar, WIDTH};
 
 /// The least seconds of a few tries of about 0.2 s each.
 fn seconds(mut f: impl FnMut()) -> f64 {
@@ -22,11 +22,20 @@ fn seconds(mut f: impl FnMut()) -> f64 {
     (0..5).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// Multiplications and additions a second, of one thread.
+/// Multiplications and additions a second, of one thread: the loop that products are made of, on operands
+/// that stay in the first cache.
 fn limit<S: Scalar>() -> f64 {
-    let rounds = 1_000_000;
-    let operations = S::busy(black_box(1)).1 * rounds;
-    operations as f64 / seconds(|| _ = black_box(S::busy(black_box(rounds))))
+    const FEATURES: usize = 100;
+    let x = numbers::<S>(6 * FEATURES);
+    let rows: Vec<&[S]> = x.chunks(FEATURES).collect();
+    let block = vec![Lanes([S::from_f64(0.5); WIDTH]); FEATURES];
+    let mut out = vec![S::default(); 6 * WIDTH];
+    let time = seconds(|| {
+        for _ in 0..1000 {
+            S::products(black_box(&rows), black_box(&block), black_box(&mut out), WIDTH);
+        }
+    });
+    (2 * 1000 * 6 * FEATURES * WIDTH) as f64 / time
 }
 
 fn numbers<S: Scalar>(n: usize) -> Vec<S> {

@@ -402,21 +402,6 @@ pub fn sparse_products<const FMA: bool, S: Float, I: Index>(
     *out = acc;
 }
 
-/// As many multiplications and additions as the processor can do: `rounds` times on [`TILE`] x `L`
-/// independent sums. Returns a number that depends on all of them.
-#[inline(always)]
-pub fn busy<const FMA: bool, const L: usize, S: Float>(rounds: usize, by: S, start: S) -> S {
-    let mut acc = [[start; L]; TILE];
-    for _ in 0..rounds {
-        for acc in acc.iter_mut().flatten() {
-            *acc = acc.mul_add_if_fast::<FMA>(by, start);
-        }
-    }
-    let mut sum = S::ZERO;
-    acc.iter().flatten().for_each(|acc| sum += *acc);
-    sum
-}
-
 /// Replaces each of `x` by its exponential.
 #[inline(always)]
 pub fn exp<const FMA: bool, S: Float>(x: &mut [S]) {

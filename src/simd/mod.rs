@@ -62,9 +62,6 @@ pub trait Simd: Sized {
         inverse: &[f32],
         weight: &[f32],
     ) -> Steepest;
-    /// Multiplies and adds as fast as the processor can; a number that depends on it all, and how many
-    /// operations there were. For benches: the limit that others are measured by.
-    fn busy(rounds: usize) -> (f64, usize);
     /// Replaces each of `x` by `e^x`.
     fn exp(x: &mut [Self]);
     /// Replaces each `<x, z>` by `e^(-gamma ||x - z||^2)`.
@@ -144,11 +141,6 @@ mod portable {
                     weight: &[f32],
                 ) -> Steepest {
                     body::descend::<false, _>(c, row, g, a, inverse, weight)
-                }
-                fn busy(rounds: usize) -> (f64, usize) {
-                    const LANES: usize = 32 / size_of::<$t>();
-                    let sum = body::busy::<false, LANES, $t>(rounds, 0.5, 1.0);
-                    (f64::from(sum), 2 * TILE * LANES * rounds)
                 }
                 fn exp(x: &mut [Self]) {
                     body::exp::<false, _>(x);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::body::{self, Widen};
-use super::{Lanes, Simd, Steepest, TILE, WIDTH, avx512};
+use super::{Lanes, Simd, Steepest, WIDTH, avx512};
 use crate::scalar::Index;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,32 +99,9 @@ shells!(descend<S: Widen<f64>>(c: f64, row: &[S], g: &mut [f64], a: &[f32], inve
 shells!(exp<S: Number>(x: &mut [S]) -> ());
 shells!(rbf<S: Number>(gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) -> ());
 
-/// [`body::products`] and [`body::busy`] under a shell per level: of as many lanes as two of the level's
-/// registers hold.
+/// [`body::products`] under a shell per level: of as many lanes as two of the level's registers hold.
 mod wide {
     use super::*;
-    #[target_feature(enable = "avx2,fma")]
-    fn busy_avx2<const L: usize, S: Number>(rounds: usize, by: S, start: S) -> S {
-        body::busy::<true, L, S>(rounds, by, start)
-    }
-    #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
-    fn busy_avx512<const L: usize, S: Number>(rounds: usize, by: S, start: S) -> S {
-        body::busy::<true, L, S>(rounds, by, start)
-    }
-    pub fn busy<const L128: usize, const L256: usize, const L512: usize, S: Number>(
-        level: Level,
-        rounds: usize,
-        by: S,
-        start: S,
-    ) -> (S, usize) {
-        match level {
-            // SAFETY: no level is above `best()`.
-            Level::Avx512 => (unsafe { busy_avx512::<L512, S>(rounds, by, start) }, L512),
-            // SAFETY: as above.
-            Level::Avx2 => (unsafe { busy_avx2::<L256, S>(rounds, by, start) }, L256),
-            Level::Baseline => (body::busy::<false, L128, S>(rounds, by, start), L128),
-        }
-    }
     #[target_feature(enable = "avx2,fma")]
     fn products_avx2<const L: usize, S: Number>(
         rows: &[&[S]],
@@ -287,16 +264,6 @@ macro_rules! at_level {
             ) -> Steepest {
                 descend::at(level(), c, row, g, a, inverse, weight)
             }
-            fn busy(rounds: usize) -> (f64, usize) {
-                const SIZE: usize = size_of::<$t>();
-                let (sum, lanes) = wide::busy::<{ 32 / SIZE }, { 64 / SIZE }, { 128 / SIZE }, Self>(
-                    level(),
-                    rounds,
-                    0.5,
-                    1.0,
-                );
-                (f64::from(sum), 2 * TILE * lanes * rounds)
-            }
             #[inline(always)]
             fn exp(x: &mut [Self]) {
                 exp::at(level(), x);
@@ -327,6 +294,7 @@ at_level!(f64, dots: dots_f64, dots_f64, wide: f64::dot_at, f64::axpy_at);
 
 #[cfg(test)]
 mod tests {
+    use super::super::TILE;
     use super::*;
 
     /// The levels that this processor has.
