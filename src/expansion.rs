@@ -401,7 +401,7 @@ impl<S: Scalar> Expansion<S> {
                 (scores, self.self_kernel(i, x))
             }
         };
-        let slot = match self.slots.as_ref().map(|slots| slots[i]) {
+        let slot = match self.slots.as_ref().and_then(|slots| slots.get(i).copied()) {
             Some(slot) if slot != NOWHERE => slot as usize,
             _ => self.append(i, x),
         };
@@ -435,7 +435,9 @@ impl<S: Scalar> Expansion<S> {
         self.vectors.push(i, x);
         self.counts.push(0);
         if let Some(slots) = &mut self.slots {
-            slots[i] = slot as u32;
+            if let Some(place) = slots.get_mut(i) {
+                *place = slot as u32;
+            }
             self.rows.push(i as u32);
         }
         let size = self.vectors.len().div_ceil(CHUNK) * CHUNK * self.outputs;
@@ -528,7 +530,7 @@ impl<S: Scalar> Expansion<S> {
         let (n, outputs) = (self.vectors.len(), self.outputs);
         let chunks = n.div_ceil(CHUNK);
         let kept = |i: usize| match &self.kept {
-            Some(kept) if keep => &kept.rows[i][..],
+            Some(kept) if keep => kept.rows.get(i).map_or(&[][..], |row| &row[..]),
             _ => &[],
         };
         let keep = keep && self.kept.as_ref().is_some_and(|kept| kept.left > 0);
@@ -659,9 +661,10 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
             for (chunk, i, values) in found {
                 let bytes = std::mem::size_of_val(&values[..]);
                 // A row may come twice in a panel, and chunks follow one another.
-                if kept.rows[i].len() == chunk * CHUNK && bytes <= kept.left {
+                let row = kept.rows.get_mut(i).filter(|row| row.len() == chunk * CHUNK);
+                if let Some(row) = row.filter(|_| bytes <= kept.left) {
                     kept.left -= bytes;
-                    kept.rows[i].extend(values);
+                    row.extend(values);
                 }
             }
         }
@@ -739,7 +742,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn share(&self, i: usize, scores: &[f64]) -> Option<f64> {
-        let slot = self.slots.as_ref()?[i];
+        let slot = *self.slots.as_ref()?.get(i)?;
         if slot == NOWHERE {
             return Some(0.0);
         }

@@ -17,8 +17,6 @@
 //!   examples together, so the steps are those of coordinate ascent (Hsieh et al. 2008), greedy as in Platt
 //!   (1998).
 
-use std::marker::PhantomData;
-
 use crate::data::{Examples, Rows};
 use crate::error::Error;
 use crate::expansion::{Expansion, kernel_values};
@@ -100,7 +98,6 @@ pub struct KernelAscent<S, L> {
     pending: Option<Pending<S>>,
     /// As of the last survey.
     mean_loss: f64,
-    scalar: PhantomData<S>,
 }
 
 /// Shares of the gap, times n, and whose they are.
@@ -155,7 +152,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             last_gap: f64::INFINITY,
             pending: None,
             mean_loss: f64::NAN,
-            scalar: PhantomData,
         })
     }
 

@@ -383,8 +383,12 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
         with self._learning(run, data.X, classes):
             run.trainer.check(data.rows, data.labels)
+            self._meet_others(run)
             run.epoch_over(data, self._order(data.n), 1, thread_count(self.n_jobs), None)
         return self
+
+    def _meet_others(self, run: Run) -> None:
+        """From here on the rows are not those of the fit before."""
 
     def _dual_obstacle(self) -> str | None:
         """Which parameter dual ascent has no use for, where there is one."""

@@ -557,7 +557,7 @@ class KernelPegasosClassifier(_PegasosBase):
             ledger = self._has_certificate() and (self.tol is not None or may_rise)
             run.trainer.number_rows(data.n, ledger, cache if epochs > 1 else 0)
         else:
-            run.trainer.forget_rows()
+            self._meet_others(run)
         certify = certify and self._has_certificate()
         tol = self.tol or 0.0
         with self._bar(data.n * self.max_iter) as bar:
@@ -624,6 +624,9 @@ class KernelPegasosClassifier(_PegasosBase):
                 f"support vectors must have {self.n_features_in_} features, "
                 f"got {self._trainer.n_features}"
             )
+
+    def _meet_others(self, run: Run) -> None:
+        run.trainer.forget_rows()
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         self._risen = run.rising

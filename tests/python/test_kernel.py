@@ -224,6 +224,29 @@ def test_fit_goes_on_by_partial_fit(two_classes):
     assert np.array_equal(copied.decision_function(X), scores)
 
 
+def test_rows_of_another_matrix_are_other_vectors(two_classes):
+    X, y = two_classes
+    order = np.arange(40)
+    model = KernelPegasosClassifier(gamma=0.5, alpha=0.01, sampling="storage", tol=None)
+    model.fit(X[:40], y[:40])
+    assert len(model.support_) == len(model.violation_counts_)
+    before = model.support_vectors_
+    # Rows with numbers that the fit had too, and others.
+    others = np.concatenate([X[40:], X[:40]])
+    labels = np.concatenate([y[40:], y[:40]])
+    model.partial_fit(others, labels)
+    assert np.array_equal(model.support_vectors_[: len(before)], before)
+    assert model.violation_counts_.max() == 1
+    assert not hasattr(model, "support_")
+    rows = np.concatenate([X[:40], others])
+    gram = gram_of({"kernel": "rbf", "gamma": 0.5}, rows)
+    want = notes(gram, np.concatenate([y[:40], labels]), np.concatenate([order, 40 + np.arange(60)]), alpha=0.01)
+    assert_allclose(model.decision_function(rows), (gram @ want)[:, 0], atol=1e-9)
+    # And so are those of a fit that goes on.
+    model.set_params(warm_start=True).fit(X, y)
+    assert model.violation_counts_.max() == 1
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
