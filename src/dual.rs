@@ -38,7 +38,7 @@
 //! 3. After five epochs of dual ascent, if the gap is still above ten times `tol` and there are few
 //!    features: a [`leap`](DualAscent::leap), and on.
 //!
-//! The figures it rests on, in f32 on one thread, to a relative gap of 1e-3. The generated words (600,000
+//! The figures it rests on are trials on one thread, to a relative gap of 1e-3. The generated words (600,000
 //! rows, lambda n = 60) have a gap of 0.2% after one epoch of Pegasos and 0.01% after one more of dual ascent,
 //! 0.1% after one more of Pegasos; at lambda n = 6 the two are 5% and 0.06%. From nothing dual ascent took 0.40
 //! and 0.51 s there, the rule 0.30 and 0.40. On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does

@@ -2,9 +2,10 @@
 //!
 //! * Problem: the dual of `P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, phi(x_i)>; y_i)`, as in
 //!   [`DualAscent`](crate::DualAscent), with `w(a) = 1/(lambda n) sum_i s_i a_i phi(x_i)`.
-//! * Step: of all examples take some ([`WORKING`] or more), those whose shares of the gap are the largest, and the kernel values
-//!   among them; ascend among them until their part of the gap has come down to [`INNER`]; then bring the
-//!   scores of all examples up to date, by one product of matrices. So n enters into products alone.
+//! * Step: of all examples take some ([`WORKING`] or more), those whose shares of the gap are the largest, and
+//!   the kernel values among them; ascend among them until their part of the gap has come down to [`INNER`];
+//!   then bring the scores of all examples up to date, by one product of matrices. So n enters into products
+//!   alone.
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
 //!   most, found by the very pass that makes the step before known to all
 //!   ([`descend`](crate::simd::Simd::descend)). For other losses the [`BLOCK`] with the largest shares
@@ -31,15 +32,15 @@ use crate::threads::side_by_side;
 use crate::trainer::{Trainer, check_lambda};
 use crate::vectors::Vectors;
 
-/// Examples that the first step ascends among. On 7,291 digits and a checkerboard of 16,000 it took 1.5 times as
-/// long with 4,096, on the latter 2 times with 1,024.
+/// Examples that the first step ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
+/// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
 const WORKING: usize = 2048;
 
 /// And the last ones at most: more, and a step would take longer than a caller may want to wait.
 const MOST: usize = 8192;
 
-/// A step that leaves more than this of the gap is followed by one among twice as many examples. Adult, where
-/// thousands of support vectors are free, took 27 s with 2,048 throughout, 4.4 s with 4,096.
+/// A step that leaves more than this of the gap is followed by one among twice as many examples. In a trial a9a,
+/// sparse, where thousands of support vectors are free, took 27 s with 2,048 throughout, 4.4 s with 4,096.
 const SLOW: f64 = 0.5;
 
 /// The part of their share in the gap down to which a step brings the working set.
