@@ -415,6 +415,16 @@ impl<S: Scalar> Expansion<S> {
         }
     }
 
+    /// Another vector with these coefficients; what is carried of the norm is lost.
+    pub(crate) fn append_vector<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64]) {
+        let slot = self.append(self.n_vectors(), x);
+        for (o, coef) in coef.iter().enumerate() {
+            let place = self.place(slot, o);
+            self.v[place] = S::from_f64(coef / self.a);
+        }
+        self.norm2 = f64::NAN;
+    }
+
     /// Makes kernel values of products of a row with these vectors.
     fn map_row<R: Row<Scalar = S>>(&self, x: R, vectors: &Vectors<S>, products: &mut [S]) {
         if vectors.are_columns() {
@@ -756,6 +766,22 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
         self.sum_a += weight * self.a;
         self.sum_q += weight;
+    }
+
+    fn average_weight(&self) -> f64 {
+        self.sum_q
+    }
+
+    fn set_average_weight(&mut self, sum: f64) {
+        if self.sum_q > 0.0 {
+            let c = sum / self.sum_q;
+            self.u.iter_mut().for_each(|u| *u *= c);
+            self.sum_a *= c;
+            self.sum_q = sum;
+            if sum == 0.0 {
+                self.u.clear();
+            }
+        }
     }
 
     fn mean(&self) -> Option<Self> {

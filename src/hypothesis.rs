@@ -41,6 +41,12 @@ pub trait Hypothesis: Sync {
     fn add_late<R: Row<Scalar = Self::Scalar>>(&mut self, i: usize, x: R, coef: &[f64]) {
         self.add(i, x, coef);
     }
+    /// By how much w has degraded, since this was last asked for, to stay within a budget: the sum of
+    /// `||dw||^2`. 0 where there is no budget.
+    #[inline(always)]
+    fn degraded(&mut self) -> f64 {
+        0.0
+    }
     /// The norm of what [`add`](Hypothesis::add) would add.
     fn gradient_norm<R: Row<Scalar = Self::Scalar>>(&self, i: usize, x: R, coef: &[f64]) -> f64;
     /// What row `i` of the one matrix that w was made of has brought to `||w||^2`, given its scores; `None`
@@ -54,12 +60,23 @@ pub trait Hypothesis: Sync {
     fn set_scale(&mut self, a: f64);
     /// Sets a, leaving w as it is. O(size of w), unless a is that already.
     fn rebase(&mut self, a: f64);
-    /// `||w||^2` over all outputs, carried along. O(1).
+    /// Says whether `||w||^2` will be asked for at every step, where carrying it along costs something.
+    fn carry_norm(&mut self, _wanted: bool) {}
+    /// `||w||^2` over all outputs. O(1), unless it is not carried along.
     fn norm2(&self) -> f64;
+    /// Whether w is within the range of its scalar. One overflow anywhere is never undone.
+    fn is_finite(&self) -> bool {
+        Self::Scalar::from_f64(self.norm2().sqrt()).to_f64().is_finite()
+    }
     /// `||w||^2`, as well as it can be known. O(size of w), or more.
     fn norm2_afresh(&self) -> f64;
     /// Counts the present w, with this weight, in the average. O(1).
     fn average(&mut self, weight: f64);
+    /// The sum of the weights of all that was counted in the average.
+    fn average_weight(&self) -> f64;
+    /// Scales the weights of all that was counted in the average so that their sum is this; 0 forgets it.
+    /// O(size of w), unless nothing was counted.
+    fn set_average_weight(&mut self, sum: f64);
     /// The weighted mean of the w that were counted, `None` if none was.
     fn mean(&self) -> Option<Self>
     where
@@ -68,9 +85,6 @@ pub trait Hypothesis: Sync {
 
 /// A [`Hypothesis`] of a fixed shape, of which averages are taken.
 pub trait Combine: Hypothesis {
-    /// Scales the weights of all that was counted in the average so that their sum is this. O(size of
-    /// w), unless nothing was counted.
-    fn set_average_weight(&mut self, sum: f64);
     /// The sum of factors times hypotheses, of their averages too where all have one. Refuses
     /// hypotheses of different shapes, or none.
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error>

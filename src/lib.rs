@@ -107,6 +107,7 @@
 //! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
 //!   results and optimal averaging schemes. ICML 2013.
 
+mod budget;
 mod data;
 mod dual;
 mod error;
@@ -132,6 +133,7 @@ mod threads;
 mod trainer;
 mod vectors;
 
+pub use budget::{Budgeted, BudgetedState, Maintenance};
 pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, KeptRow, Row, Rows, Wide};
 pub use dual::{DualAscent, DualEvaluation};
 pub use error::{Error, ErrorKind};

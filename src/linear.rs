@@ -306,6 +306,20 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         w.sum_q += weight;
     }
 
+    fn average_weight(&self) -> f64 {
+        self.state.sum_q
+    }
+
+    fn set_average_weight(&mut self, sum: f64) {
+        let w = &mut self.state;
+        if w.sum_q > 0.0 {
+            let c = sum / w.sum_q;
+            w.u.iter_mut().chain(&mut w.ub).for_each(|u| *u *= c);
+            w.sum_a *= c;
+            w.sum_q = sum;
+        }
+    }
+
     fn mean(&self) -> Option<Self> {
         let w = &self.state;
         if w.sum_q == 0.0 {
@@ -329,16 +343,6 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 }
 
 impl<S: Scalar> Combine for Linear<S> {
-    fn set_average_weight(&mut self, sum: f64) {
-        let w = &mut self.state;
-        if w.sum_q > 0.0 {
-            let c = sum / w.sum_q;
-            w.u.iter_mut().chain(&mut w.ub).for_each(|u| *u *= c);
-            w.sum_a *= c;
-            w.sum_q = sum;
-        }
-    }
-
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error> {
         let Some((_, first)) = parts.first() else {
             return Err(Error::shape("models", format_args!("at least one"), format_args!("0")));

@@ -28,6 +28,12 @@ pub trait Loss: Sync {
     /// The loss of an example of class `y`; writes its negative (sub)gradient by the scores to
     /// `coef`.
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64;
+    /// The loss of an example whose scores say nothing, all being 0: one with a smaller loss is classified
+    /// right.
+    fn at_zero(&self) -> f64 {
+        let (mut coef, scores) = (self.zeros(), self.zeros());
+        self.value_and_coef(scores.as_ref(), 0, coef.as_mut())
+    }
     /// The convex conjugate of the loss at `-dual`, `dual` being an average of coefficients for
     /// class `y`.
     fn conjugate(&self, dual: &[f64], y: u32) -> f64;

@@ -34,7 +34,6 @@ use crate::ledger::{Certificate, Ledger};
 use crate::loss::Loss;
 use crate::order::Ahead;
 use crate::regret::Regret;
-use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 
 /// The parameters of training. All checks are in [`Params::check`], which [`Trainer::new`] calls.
@@ -78,6 +77,14 @@ pub enum Average {
     /// Polynomial decay with exponent 3 (Shamir and Zhang 2013): the k-th iterate weighs as
     /// k (k + 1) (k + 2).
     Polynomial,
+    /// The recent ones, by exponentially decaying weights: the mean moves by 1/W of the way to each iterate
+    /// that an update has made, with `W = min(window, updates so far / 8)`. Nothing is paid on steps without
+    /// an update. Without a window the k-th iterate weighs about as k^7; with one the mean also forgets
+    /// what a budget has done to iterates long ago.
+    Recent {
+        /// The largest W.
+        window: u64,
+    },
 }
 
 impl Average {
@@ -88,6 +95,8 @@ impl Average {
             Average::None => 0.0,
             Average::Uniform => k,
             Average::Polynomial => k * (k + 1.0) * (k + 2.0) * (k + 3.0) / 4.0,
+            // Weights are relative to what there is.
+            Average::Recent { .. } => 1.0,
         }
     }
 }
@@ -152,6 +161,13 @@ pub struct Report {
     pub updates: u64,
     /// The sum of weight times loss, each example scored before w had learned from it.
     pub loss: f64,
+    /// How many of the examples were not classified right then: progressive validation.
+    pub mistakes: u64,
+    /// By how much w has degraded to stay within a budget: the sum of `||dw||^2`.
+    pub degradation: f64,
+    /// The sum of `||dw||/eta`: over the number of steps, the mean gradient error of Wang, Crammer and Vucetic
+    /// (2010, Theorem 1).
+    pub gradient_error: f64,
 }
 
 impl std::ops::AddAssign for Report {
@@ -159,6 +175,9 @@ impl std::ops::AddAssign for Report {
         self.examples += other.examples;
         self.updates += other.updates;
         self.loss += other.loss;
+        self.mistakes += other.mistakes;
+        self.degradation += other.degradation;
+        self.gradient_error += other.gradient_error;
     }
 }
 
@@ -185,8 +204,12 @@ impl std::ops::AddAssign for Report {
 pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
     hypothesis: H,
     loss: L,
+    /// See [`Loss::at_zero`].
+    at_zero: f64,
     params: Params<F>,
     t: u64,
+    /// Steps that have moved w by a gradient.
+    updates: u64,
     /// Whether the scale of w is `1/(lambda (t0 + t))`: then v is the plain sum of what was added.
     plain: bool,
     /// Whether all that made w is in the ledger: false after a merge of shards whose steps were not in
@@ -232,6 +255,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 format_args!("{}", hypothesis.outputs()),
             ));
         }
+        hypothesis.carry_norm(!params.set.is_everything());
         if t == 0 {
             params.set.project(&mut hypothesis);
         }
@@ -246,11 +270,14 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
         }
         let flights = VecDeque::new();
+        let at_zero = loss.at_zero();
         Ok(Trainer {
             hypothesis,
             loss,
+            at_zero,
             params,
             t,
+            updates: 0,
             plain,
             complete: true,
             ledger: None,
@@ -310,6 +337,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Steps done.
     pub fn t(&self) -> u64 {
         self.t
+    }
+
+    /// Steps that have moved w by a gradient: what [`Average::Recent`] counts.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Restores what [`updates`](Trainer::updates) gave, for a trainer made by
+    /// [`resume`](Trainer::resume).
+    pub fn set_updates(&mut self, updates: u64) {
+        self.updates = updates;
     }
 
     /// The parameters.
@@ -375,9 +413,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             Block::Mean(batch) => self.run_batches(data, order, batch)?,
             Block::Delayed(delay) => self.run_delayed(data, order, delay)?,
         };
-        // One overflow anywhere makes the carried norm infinite or NaN for good.
-        let norm = H::Scalar::from_f64(self.hypothesis.norm2().sqrt());
-        if !norm.to_f64().is_finite() {
+        if !self.hypothesis.is_finite() {
             return Err(Error::non_finite(
                 "X",
                 format_args!("w overflows at lambda = {:?}", self.params.lambda),
@@ -429,16 +465,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 self.count_regret(fresh, late.len() + 1);
             }
             let eta = self.shrink();
+            let moved = moving > 0 || !late.is_empty();
             for flight in late {
-                self.apply_late(flight, eta);
+                self.apply_late(flight, eta, &mut report);
             }
             let share = 1.0 / size as f64;
             for (i, row, coef) in &mut terms[..moving] {
                 let coef = coef.as_mut();
                 coef.iter_mut().for_each(|c| *c *= share);
-                self.apply(*i, *row, coef, eta);
+                self.apply(*i, *row, coef, eta, &mut report);
             }
-            self.project_and_average();
+            self.project_and_average(moved);
         }
     }
 
@@ -475,12 +512,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             let eta = self.shrink();
             for _ in 0..arriving {
                 if let Some(flight) = kept.pop_front() {
-                    self.apply_late(flight, eta);
+                    self.apply_late(flight, eta, &mut report);
                 } else if let Some((i, row, mut coef)) = here.pop_front() {
-                    self.apply(i, row, coef.as_mut(), eta);
+                    self.apply(i, row, coef.as_mut(), eta, &mut report);
                 }
             }
-            self.project_and_average();
+            self.project_and_average(arriving > 0);
         };
         // After an error too: what is in flight belongs to steps that stand.
         let here = here.into_iter().map(|(example, row, coef)| {
@@ -521,7 +558,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Err(data.diagnose(i));
         }
         let weight = data.weight(i);
-        let loss = weight * self.loss.value_and_coef(scores.as_ref(), data.label(i), coef.as_mut());
+        let loss = self.loss.value_and_coef(scores.as_ref(), data.label(i), coef.as_mut());
+        report.mistakes += u64::from(loss >= self.at_zero);
+        let loss = weight * loss;
         report.loss += loss;
         coef.as_mut().iter_mut().for_each(|c| *c *= weight);
         if let Some(regret) = &mut self.regret {
@@ -571,34 +610,77 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 
     /// Adds a gradient that arrives.
     #[inline(always)]
-    fn apply<R: Row<Scalar = H::Scalar>>(&mut self, i: usize, row: R, coef: &mut [f64], eta: f64) {
+    fn apply<R: Row<Scalar = H::Scalar>>(
+        &mut self,
+        i: usize,
+        row: R,
+        coef: &mut [f64],
+        eta: f64,
+        report: &mut Report,
+    ) {
         if let Some(ledger) = &mut self.ledger {
             ledger.record(i, coef);
         }
         coef.iter_mut().for_each(|c| *c *= eta);
         self.hypothesis.add(i, row, coef);
+        self.count_degradation(eta, report);
+    }
+
+    /// What the budget has taken from w.
+    #[inline(always)]
+    fn count_degradation(&mut self, eta: f64, report: &mut Report) {
+        let degraded = self.hypothesis.degraded();
+        if degraded > 0.0 {
+            report.degradation += degraded;
+            report.gradient_error += degraded.sqrt() / eta;
+        }
     }
 
     /// The same for one that was taken in an earlier run.
-    fn apply_late(&mut self, flight: Flight<H::Scalar, L::Scores>, eta: f64) {
+    fn apply_late(
+        &mut self,
+        flight: Flight<H::Scalar, L::Scores>,
+        eta: f64,
+        report: &mut Report,
+    ) {
         let Flight { example, row, mut coef } = flight;
         if let Some(ledger) = &mut self.ledger {
             ledger.record(example, coef.as_ref());
         }
         coef.as_mut().iter_mut().for_each(|c| *c *= eta);
         self.hypothesis.add_late(example, &row, coef.as_ref());
+        self.count_degradation(eta, report);
     }
 
-    /// Ends a step.
+    /// Ends a step, which has `moved` w by a gradient or not.
     #[inline(always)]
-    fn project_and_average(&mut self) {
+    fn project_and_average(&mut self, moved: bool) {
         self.params.set.project(&mut self.hypothesis);
-        if self.params.average != Average::None && self.t >= self.params.average_from {
-            let k = self.params.average_count(self.t) as f64;
-            self.hypothesis.average(match self.params.average {
-                Average::Polynomial => k * (k + 1.0) * (k + 2.0),
-                _ => 1.0,
-            });
+        self.updates += u64::from(moved);
+        if self.params.average == Average::None || self.t < self.params.average_from {
+            return;
+        }
+        let k = self.params.average_count(self.t) as f64;
+        match self.params.average {
+            Average::Recent { window } if moved => self.average_recent(window),
+            Average::Recent { .. } => {}
+            Average::Polynomial => self.hypothesis.average(k * (k + 1.0) * (k + 2.0)),
+            _ => self.hypothesis.average(1.0),
+        }
+    }
+
+    /// Moves the mean by 1/W of the way to w.
+    fn average_recent(&mut self, window: u64) {
+        let window = (self.updates / 8).min(window).max(1) as f64;
+        let sum = self.hypothesis.average_weight();
+        if window == 1.0 || sum == 0.0 {
+            self.hypothesis.set_average_weight(0.0);
+            return self.hypothesis.average(1.0);
+        }
+        self.hypothesis.average(sum / (window - 1.0));
+        // Weights are relative; they must only not overflow.
+        if sum > 1e100 {
+            self.hypothesis.set_average_weight(1.0);
         }
     }
 
@@ -629,7 +711,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let Trainer { params, loss, .. } = parts[0].1;
         let t = parts.iter().map(|(_, part)| part.t).sum();
         hypothesis.set_average_weight(params.average.total(params.average_count(t)));
-        Trainer::resume(hypothesis, loss.clone(), *params, t)
+        let mut average = Trainer::resume(hypothesis, loss.clone(), *params, t)?;
+        average.updates = parts.iter().map(|(_, part)| part.updates).sum();
+        Ok(average)
     }
 
     /// A copy that does `share` of the steps: its own count of them begins at that part of t.
@@ -650,6 +734,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let t = steps(self.t);
         hypothesis.set_average_weight(params.average.total(params.average_count(t)));
         let mut shard = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
+        shard.updates = steps(self.updates);
         shard.ledger = self.ledger.as_ref().map(Ledger::empty);
         Ok(shard)
     }
@@ -680,12 +765,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
         };
         let complete = self.complete && exact;
+        let of_shards: u64 = shards.iter().map(|shard| shard.updates).sum();
+        let before: u64 = shares.iter().map(|c| (self.updates as f64 * c).round() as u64).sum();
+        let updates = self.updates + of_shards - before;
         let ledger = self.ledger.take().map(|mut ledger| {
             shards.iter().filter_map(|shard| shard.ledger.as_ref()).for_each(|l| ledger.add(l));
             ledger
         });
         *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
-        (self.ledger, self.complete) = (ledger, complete);
+        (self.ledger, self.complete, self.updates) = (ledger, complete, updates);
         Ok(())
     }
 

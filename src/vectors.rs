@@ -69,6 +69,21 @@ impl<S: Scalar> Vectors<S> {
         Vectors { n_features: self.n_features, norms: Vec::new(), len: 0, store }
     }
 
+    /// None again; keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.norms.clear();
+        match &mut self.store {
+            Store::Packed(lanes) => lanes.clear(),
+            Store::Sparse { ends, indices, values } => {
+                ends.clear();
+                indices.clear();
+                values.clear();
+            }
+            Store::Columns(columns) => columns.clear(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -6,6 +6,10 @@
 
 use crate::scalar::{Index, Scalar};
 
+pub use super::maintenance::{
+    between, gaussian, least, lift, merge_costs, mix, update_and_multiply,
+};
+
 /// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.
 pub const LANES: usize = 16;
 
@@ -17,14 +21,27 @@ pub trait Float:
     Copy
     + PartialOrd
     + core::ops::Add<Output = Self>
+    + core::ops::Sub<Output = Self>
     + core::ops::Mul<Output = Self>
+    + core::ops::Div<Output = Self>
     + core::ops::AddAssign
 {
     const ZERO: Self;
     fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self;
+    /// `p` and `f` with `e^self = p (1 + f)`, p a power of 2 and `|f| < 0.42`; right from -87 to 88 and
+    /// from -708 to 709, what is beyond counts as the nearest of these.
+    fn power_and_fraction<const FMA: bool>(self) -> (Self, Self);
     /// `e^self`, with a relative error of at most 2e-7 in f32 and 1e-15 in f64 from -87 to 88 and from
     /// -708 to 709; 0 below that, no more above, NaN for NaN.
     fn exp<const FMA: bool>(self) -> Self;
+    /// `e^self - 1`, with the same relative error, for `self <= 0`.
+    #[inline(always)]
+    fn exp_m1<const FMA: bool>(self) -> Self {
+        let (power, fraction) = self.power_and_fraction::<FMA>();
+        power.mul_add_if_fast::<FMA>(fraction, power - Self::UNIT)
+    }
+    const UNIT: Self;
+    fn sqrt(self) -> Self;
 }
 
 /// A stored feature as the weights' scalar `V`, exactly.
@@ -51,16 +68,21 @@ macro_rules! float {
      $ln_2_high:expr, $ln_2_low:expr, [$first:expr $(, $c:expr)*]) => {
         impl Float for $t {
             const ZERO: Self = 0.0;
+            const UNIT: Self = 1.0;
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.sqrt()
+            }
             /// `self * b + c`, fused where the shell has the instruction: without it `mul_add` is a
             /// library call.
             #[inline(always)]
             fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self {
                 if FMA { self.mul_add(b, c) } else { self * b + c }
             }
-            /// `2^n e^r` with `|r| <= ln(2)/2`, `e^r` by its Taylor series. Written so that the compiler
+            /// `2^n e^r` with `|r| <= ln(2)/2`, `(e^r - 1)/r` by its Taylor series. Written so that the compiler
             /// can do many at once: no branch, no call, no cast that saturates.
             #[inline(always)]
-            fn exp<const FMA: bool>(self) -> Self {
+            fn power_and_fraction<const FMA: bool>(self) -> (Self, Self) {
                 let x = if self < $least { $least } else { self };
                 let x = if x > $most { $most } else { x };
                 // So large a number leaves no room for a fraction: n stands in the last bits.
@@ -72,17 +94,22 @@ macro_rules! float {
                 let sum: $t = $first;
                 $(let sum = sum.mul_add_if_fast::<FMA>(r, $c);)*
                 let n: $bits = shifted.to_bits().wrapping_sub(<$t>::to_bits($magic));
-                let power = <$t>::from_bits(n.wrapping_add($bias) << $mantissa);
-                if self < $least { 0.0 } else { sum * power }
+                (<$t>::from_bits(n.wrapping_add($bias) << $mantissa), sum * r)
+            }
+            #[inline(always)]
+            fn exp<const FMA: bool>(self) -> Self {
+                let (power, fraction) = self.power_and_fraction::<FMA>();
+                let value = fraction.mul_add_if_fast::<FMA>(power, power);
+                if self < $least { 0.0 } else { value }
             }
         }
     };
 }
-// 1.5 * 2^23 and 1.5 * 2^52; inverse factorials down to 1/0!.
+// 1.5 * 2^23 and 1.5 * 2^52; inverse factorials down to 1/1!.
 float!(
     f32, u32, least: -87.0, most: 88.0, 12_582_912.0, 23, 127,
     0.693_359_4, -2.121_944_4e-4,
-    [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0]
+    [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0]
 );
 float!(
     f64, u64, least: -708.0, most: 709.0, 6_755_399_441_055_744.0, 52, 1023,
@@ -90,7 +117,7 @@ float!(
     [
         1.0 / 6_227_020_800.0, 1.0 / 479_001_600.0, 1.0 / 39_916_800.0, 1.0 / 3_628_800.0,
         1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
-        1.0 / 6.0, 0.5, 1.0, 1.0
+        1.0 / 6.0, 0.5, 1.0
     ]
 );
 

@@ -12,6 +12,7 @@
 #[allow(unsafe_code)]
 mod avx512;
 mod body;
+mod maintenance;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
@@ -66,6 +67,43 @@ pub trait Simd: Sized {
     fn exp(x: &mut [Self]);
     /// Replaces each `<x, z>` by `e^(-gamma ||x - z||^2)`.
     fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]);
+    /// Replaces the products of [`WIDTH`] examples with vectors, a row of the block for each vector, by
+    /// `e^(-gamma ||x - z||^2)`, and writes the squared distances; given `<z, z>` and `<x, x>`.
+    fn gaussian(
+        gamma: f64,
+        zz: &[Self],
+        xx: &[Self; WIDTH],
+        block: &mut [Lanes<Self>],
+        distances: &mut [Lanes<Self>],
+    );
+    /// `scores[o] += coef[o] k` for every o.
+    fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]);
+    /// `out[k] = sum coef w[o * stride + k]` over pairs of o and coef. The length of `out` must be a multiple
+    /// of [`WIDTH`].
+    fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]);
+    /// Squared distances to `h x_m + (1 - h) x_n` from those to `x_m` and `x_n`, `apart` from each other.
+    fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]);
+    /// `||dw||^2 / a` of a merger with each vector n, of squared norms `b[n] >= a` and products `c[n]` of
+    /// coefficients. Lengths must be multiples of [`LANES`].
+    fn merge_costs(
+        gamma: f64,
+        a: f64,
+        distances: &[Self],
+        b: &[f64],
+        c: &[Self],
+        out: &mut [Self],
+    );
+    /// The first of the least values, NaN not counted. The length must be a multiple of [`LANES`].
+    fn least(values: &[Self]) -> usize;
+}
+
+/// `q += plus plus' - minus minus'` for a symmetric matrix of which the lower half is stored, row after row;
+/// and `out = q k` with what it is then.
+pub fn update_and_multiply(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    x86::update_and_multiply_now(q, plus, minus, k, out);
+    #[cfg(not(target_arch = "x86_64"))]
+    body::update_and_multiply::<false>(q, plus, minus, k, out);
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -148,11 +186,54 @@ mod portable {
                 fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]) {
                     body::rbf::<false, _>(gamma, xz, xx, zz);
                 }
+                fn gaussian(
+                    gamma: f64,
+                    zz: &[Self],
+                    xx: &[Self; WIDTH],
+                    block: &mut [Lanes<Self>],
+                    distances: &mut [Lanes<Self>],
+                ) {
+                    body::gaussian::<false, _>(gamma, zz, xx, block, distances);
+                }
+                fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
+                    body::lift::<false, _>(coef, k, scores);
+                }
+                fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]) {
+                    body::mix::<false, _>(coef, w, stride, out);
+                }
+                fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]) {
+                    body::between::<false, _>(h, to_m, to_n, apart, out);
+                }
+                fn merge_costs(
+                    gamma: f64,
+                    a: f64,
+                    distances: &[Self],
+                    b: &[f64],
+                    c: &[Self],
+                    out: &mut [Self],
+                ) {
+                    body::merge_costs::<false, _>(gamma, a, distances, b, c, out);
+                }
+                fn least(values: &[Self]) -> usize {
+                    body::least::<false, _>(values)
+                }
             }
         };
     }
     simd!(f32);
     simd!(f64);
+}
+
+impl<S> Lanes<S> {
+    /// The numbers of consecutive lanes as one slice.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) fn flatten(lanes: &mut [Self]) -> &mut [S] {
+        const { assert!(size_of::<Self>() == WIDTH * size_of::<S>()) };
+        // SAFETY: `Lanes` is `repr(C)` with one array of WIDTH numbers and, as just asserted, no padding, so
+        // that consecutive lanes are consecutive numbers; the lifetime is that of the borrow.
+        unsafe { core::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * WIDTH) }
+    }
 }
 
 /// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.

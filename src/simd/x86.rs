@@ -99,6 +99,19 @@ shells!(descend<S: Widen<f64>>(c: f64, row: &[S], g: &mut [f64], a: &[f32], inve
 shells!(exp<S: Number>(x: &mut [S]) -> ());
 shells!(rbf<S: Number>(gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) -> ());
 
+shells!(gaussian<S: Number>(gamma: f64, zz: &[S], xx: &[S; WIDTH], block: &mut [Lanes<S>], distances: &mut [Lanes<S>]) -> ());
+shells!(lift<S: Number>(coef: &[f64], k: &Lanes<S>, scores: &mut [Lanes<S>]) -> ());
+shells!(mix<S: Number>(coef: &[(usize, f64)], w: &[S], stride: usize, out: &mut [S]) -> ());
+shells!(between<S: Number>(h: f64, to_m: &[S], to_n: &[S], apart: f64, out: &mut [S]) -> ());
+shells!(merge_costs<S: Number>(gamma: f64, a: f64, distances: &[S], b: &[f64], c: &[S], out: &mut [S]) -> ());
+shells!(least<S: Number>(values: &[S]) -> usize);
+shells!(update_and_multiply<>(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) -> ());
+
+/// [`Simd::update_and_multiply`].
+pub fn update_and_multiply_now(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) {
+    update_and_multiply::at(level(), q, plus, minus, k, out);
+}
+
 /// [`body::products`] under a shell per level: of as many lanes as two of the level's registers hold.
 mod wide {
     use super::*;
@@ -271,6 +284,43 @@ macro_rules! at_level {
             #[inline(always)]
             fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]) {
                 rbf::at(level(), gamma, xz, xx, zz);
+            }
+            #[inline(always)]
+            fn gaussian(
+                gamma: f64,
+                zz: &[Self],
+                xx: &[Self; WIDTH],
+                block: &mut [Lanes<Self>],
+                distances: &mut [Lanes<Self>],
+            ) {
+                gaussian::at(level(), gamma, zz, xx, block, distances);
+            }
+            #[inline(always)]
+            fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
+                lift::at(level(), coef, k, scores);
+            }
+            #[inline(always)]
+            fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]) {
+                mix::at(level(), coef, w, stride, out);
+            }
+            #[inline(always)]
+            fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]) {
+                between::at(level(), h, to_m, to_n, apart, out);
+            }
+            #[inline(always)]
+            fn merge_costs(
+                gamma: f64,
+                a: f64,
+                distances: &[Self],
+                b: &[f64],
+                c: &[Self],
+                out: &mut [Self],
+            ) {
+                merge_costs::at(level(), gamma, a, distances, b, c, out);
+            }
+            #[inline(always)]
+            fn least(values: &[Self]) -> usize {
+                least::at(level(), values)
             }
         }
     };

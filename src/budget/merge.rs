@@ -1,0 +1,180 @@
+//! Merging: two support vectors become one between them. Gaussian kernels only.
+//!
+//! * Problem: replace `a_m phi(x_m) + a_n phi(x_n)` by `a_z phi(z)` with `z = h x_m + (1 - h) x_n` so that w
+//!   degrades least (Wang, Crammer and Vucetic 2010, section 4.3). With `kappa = k(x_m, x_n) = e^-L`,
+//!   `u = kappa^((1-h)^2)`, `v = kappa^(h^2)`, the best coefficients are `a_z = a_m u + a_n v` (their
+//!   equation 22), and with `A = ||a_m||^2 <= B = ||a_n||^2`, `C = <a_m, a_n>` over the classes
+//!
+//!   ```text
+//!   ||dw||^2 = A (1 - u^2) + B (1 - v^2) + 2 C (kappa - u v),
+//!   ```
+//!
+//!   a sum without cancellation where each difference is an `expm1`.
+//! * The best h: where the derivative vanishes, with `q = r e^(-L x)`, `r = sqrt(A/B)`, `rho = C/sqrt(AB)`
+//!   and `x = 1 - 2h`,
+//!
+//!   ```text
+//!   x = (1 - q^2)/(1 + q^2 + 2 rho q).
+//!   ```
+//!
+//!   The best place lies on the heavier vector's side, x in [0, 1]. Of several solutions there the largest is the
+//!   best, and Newton's method from x = 1 falls upon it; if `rho <= -q` at x = 1, that itself is best:
+//!   m is projected onto n. So the degradation by every partner costs a few exponentials, for all at once
+//!   (`simd::merge_costs`), and no table is needed.
+//! * m is the vector with the smallest `||a||^2`, as in the paper; n the one that makes the least of it.
+//! * Carried: all squared distances, as `||z - x||^2 = h ||x_m - x||^2 + (1-h) ||x_n - x||^2 - h (1-h)
+//!   ||x_m - x_n||^2`. Features are touched once a merger, to make z. O(B outputs + features) a merger.
+//! * Differs from the paper: its equation 21 weighs classes by `1/(a_m + a_n)`, which for more than two
+//!   classes is another problem (and 0/0 where both are 0). For two it is this one, and tests use it there.
+
+use crate::scalar::Scalar;
+use crate::simd::{LANES, WIDTH};
+
+/// The best place to merge two vectors at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    /// The part of the lighter vector in z.
+    pub h: f64,
+    /// `k(x_m, z)`: what the lighter vector's coefficients count for.
+    pub of_m: f64,
+    /// `k(x_n, z)`.
+    pub of_n: f64,
+    /// `||dw||^2`.
+    pub degradation: f64,
+}
+
+impl Place {
+    /// For `L = -ln k(x_m, x_n)` and `0 < a <= b`.
+    pub fn best(log: f64, a: f64, b: f64, c: f64) -> Place {
+        let r = (a / b).sqrt();
+        let rho = (c / (a * b).sqrt()).clamp(-1.0, 1.0);
+        // e^-700 is as good as 0.
+        let log = log.min(700.0);
+        let mut x: f64 = 1.0;
+        // Where two solutions fall together steps only halve, but then the degradation hardly depends on x.
+        for _ in 0..60 {
+            let q = r * (-log * x).exp();
+            let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-300);
+            let square = whole * whole;
+            let turn = 2.0 * rho * q;
+            let slope = square - log * (4.0 * q * q + turn * (1.0 + q * q));
+            let step = (x * whole - (1.0 - q * q)) * whole / slope.max(1e-3 * square);
+            let next = (x - step).clamp(0.0, 1.0);
+            let still = (next - x).abs() <= 1e-15;
+            x = next;
+            if still {
+                break;
+            }
+        }
+        let q = r * (-log * x).exp();
+        let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-300);
+        // As 1 - 2h = x, but right to the last digits where h is small.
+        Place::at((q * (q + rho) / whole).clamp(0.0, 0.5), log, a, b, c)
+    }
+
+    fn at(h: f64, log: f64, a: f64, b: f64, c: f64) -> Place {
+        let g = 1.0 - h;
+        let (of_m, of_n) = ((-log * g * g).exp(), (-log * h * h).exp());
+        let gone = |part: f64| -(-2.0 * log * part).exp_m1();
+        let degradation =
+            a * gone(g * g) + b * gone(h * h) - 2.0 * c * of_m * of_n * gone(h * g);
+        Place { h, of_m, of_n, degradation: degradation.max(0.0) }
+    }
+}
+
+/// Squared distances between all pairs of slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Distances<S> {
+    values: Vec<S>,
+    stride: usize,
+}
+
+impl<S: Scalar> Distances<S> {
+    /// Makes room for slots up to `width`.
+    pub fn widen(&mut self, width: usize) {
+        if width <= self.stride {
+            return;
+        }
+        // An odd number of cache lines: a column's entries must not fall into the same few sets.
+        let stride = width.next_multiple_of(WIDTH) + 64 / size_of::<S>();
+        let mut values = vec![S::default(); stride * width];
+        if self.stride > 0 {
+            for (new, old) in values.chunks_mut(stride).zip(self.values.chunks(self.stride)) {
+                new[..self.stride].copy_from_slice(old);
+            }
+        }
+        (self.values, self.stride) = (values, stride);
+    }
+
+    /// Those to a slot.
+    pub fn row(&self, slot: usize) -> &[S] {
+        &self.values[slot * self.stride..(slot + 1) * self.stride]
+    }
+
+    /// Sets those of a slot, to the slots from 0 on.
+    pub fn set(&mut self, slot: usize, distances: &[S]) {
+        let len = distances.len();
+        self.values[slot * self.stride..][..len].copy_from_slice(distances);
+        let column = self.values[slot..].iter_mut().step_by(self.stride);
+        for (value, distance) in column.zip(distances) {
+            *value = *distance;
+        }
+        self.values[slot * self.stride + slot] = S::default();
+    }
+}
+
+// Rows are handed to loops over lanes.
+const _: () = assert!(WIDTH.is_multiple_of(LANES));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a fine grid, over the range of all arguments.
+    #[test]
+    fn the_place_is_the_best_one() {
+        for log in [1e-12, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.0, 2.5, 5.0, 20.0, 300.0] {
+            for r in [1e-4, 0.1, 0.5, 0.9, 1.0] {
+                for rho in [-1.0, -0.7, -0.2, -1e-3, 0.0, 0.3, 0.8, 1.0] {
+                    let (a, b) = (r * r * 3.0, 3.0);
+                    let c = rho * r * 3.0;
+                    let place = Place::best(log, a, b, c);
+                    for k in 0..=1000 {
+                        let other = Place::at(f64::from(k) / 1000.0, log, a, b, c);
+                        assert!(
+                            place.degradation <= other.degradation * (1.0 + 1e-9) + 1e-15,
+                            "{log} {r} {rho}: {place:?}, {other:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// All at once as one by one, in both precisions.
+    fn costs_agree<S: Scalar>(tolerance: f64) {
+        let mut worst: f64 = 0.0;
+        for log in [0.0, 1e-6, 1e-3, 0.1, 0.5, 1.0, 1.6, 3.0, 10.0, 100.0] {
+            for r in [1e-3, 0.3, 1.0] {
+                let rho = |k: usize| k as f64 / 16.0 - 1.0;
+                let c: Vec<S> = (0..32).map(|k| S::from_f64(rho(k) * r)).collect();
+                let mut out = vec![S::default(); 32];
+                let distances = vec![S::from_f64(log / 2.0); 32];
+                S::merge_costs(2.0, r * r, &distances, &[1.0; 32], &c, &mut out);
+                for (k, got) in out.iter().enumerate() {
+                    let want = Place::best(log, r * r, 1.0, rho(k) * r).degradation / (r * r);
+                    let error = (got.to_f64() - want) / (want + tolerance);
+                    assert!(error > -1e-2, "{log} {r} {k}: {got}, not {want}");
+                    worst = worst.max(error);
+                }
+            }
+        }
+        assert!(worst < 0.02, "{worst}");
+    }
+
+    #[test]
+    fn costs_are_those_of_the_best_place() {
+        costs_agree::<f32>(1e-5);
+        costs_agree::<f64>(1e-12);
+    }
+}

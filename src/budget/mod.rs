@@ -1,0 +1,1040 @@
+//! Kernel hypotheses of a bounded number of support vectors.
+//!
+//! * Form: `w_o = a sum_s v_so phi(z_s)` as in [`Expansion`], over at most B vectors: BPegasos^M (Wang, Crammer
+//!   and Vucetic 2010, Algorithm 1) where the loop is Pegasos', Projectron (Orabona, Keshet and Caputo
+//!   2009) where steps neither shrink nor fade.
+//! * Maintenance: a violator that would be one vector too many makes [`Maintenance`] take one out, so that
+//!   `||dw||^2`, by which w degrades, is least (their equation 14). An example that is a support vector
+//!   already raises its coefficients instead.
+//! * Carried: `a`; the lazy average `A v - u` as in [`Linear`](crate::Linear): what maintenance does to v is
+//!   linear, so that the same done to u averages over vectors that are no more; `||w||^2` only where a set is projected
+//!   on, as it costs kernel values that nothing else needs.
+//! * Look-ahead: the kernel values of the next [`WIDTH`] examples with all vectors, vectors x examples, are
+//!   one matrix product; as vectors and coefficients change, its rows and the scores still to come are
+//!   corrected. The result is that of one example at a time, up to rounding, for every strategy.
+//! * Cost: of an example O(B (features + outputs)); of a violator O(B outputs + features) more, for
+//!   projections O(B^2). Memory, constant once the budget is full: O(B (features + outputs)), and B^2
+//!   numbers for mergers, B^2/2 for projections.
+//! * Determinism: every number is computed by one thread, in an order that depends on the data alone.
+
+mod merge;
+mod project;
+mod support;
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+
+use crate::data::{Row, Rows};
+use crate::error::Error;
+use crate::expansion::Expansion;
+use crate::hypothesis::Hypothesis;
+use crate::kernel::Kernel;
+use crate::scalar::Scalar;
+use crate::simd::{Lanes, WIDTH};
+use crate::vectors::Vectors;
+use merge::{Distances, Place};
+use project::{InverseGram, least_distance};
+use support::Support;
+
+/// What happens to a vector too many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Maintenance {
+    /// The vector with the smallest `||a||^2 k(x, x)` goes, of several the oldest. O(B).
+    Remove,
+    /// Any vector goes, all being equally likely. O(1).
+    Random {
+        /// Of the choice.
+        seed: u64,
+    },
+    /// The vector that the others can replace best is projected onto them. O(B^2).
+    Project,
+    /// The vector with the smallest coefficients is merged with the one that makes least of it. Gaussian
+    /// kernels only. O(B outputs + features).
+    Merge,
+    /// Projectron and Projectron++: a mistake that is near the span of the vectors, or when the budget is full, is
+    /// projected onto it and becomes no vector. For losses whose coefficients are -1, 0 or 1, steps
+    /// of one size and lambda = 0. O(B^2).
+    Projectron {
+        /// The squared distance up to which `phi(x)` is near. The paper's eta, which compares with it so in
+        /// its authors' code.
+        threshold: f64,
+        /// Whether examples that are right by a margin below 1 are learned from as well: Projectron++.
+        margin: bool,
+    },
+}
+
+/// Coefficients, for each output, of support vectors that are never more than a budget allows.
+///
+/// ```
+/// use pegasos::{Budgeted, Dense, Hypothesis, Kernel, Maintenance, Rows};
+///
+/// let x = Dense::new(&[0.0, 1.0, 1.1_f64], 3, 1)?;
+/// let mut w = Budgeted::new(Kernel::Rbf { gamma: 0.5 }, 1, 1, Some(2), Maintenance::Merge)?;
+/// (0..3).for_each(|i| w.add(i, x.row(i), &[1.0]));
+/// assert_eq!(w.n_vectors(), 2);
+/// // 1.0 and 1.1 have become one.
+/// assert!(w.degraded() < 1e-4);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budgeted<S> {
+    support: Support<S>,
+    maintenance: Maintenance,
+    budget: Option<usize>,
+    a: f64,
+    sum_a: f64,
+    sum_q: f64,
+    /// `||w||^2` over `a^2`, if it is carried.
+    norm2: Option<f64>,
+    /// By how much the budget has moved w since this was asked for: squared norms, summed.
+    degraded: f64,
+    /// Additions so far.
+    added: u64,
+    /// Vectors taken out so far.
+    evicted: u64,
+    distances: Distances<S>,
+    gram: InverseGram,
+    panel: Panel<S>,
+    scratch: Scratch<S>,
+}
+
+/// Examples to come, and what is known of them.
+#[derive(Clone, Debug)]
+struct Panel<S> {
+    /// Their numbers.
+    rows: Vec<usize>,
+    /// How many were handed out.
+    at: usize,
+    vectors: Vectors<S>,
+    /// Kernel values of each slot with them, and squared distances.
+    k: Vec<Lanes<S>>,
+    distances: Vec<Lanes<S>>,
+    /// Of each output, as of now, over a.
+    scores: Vec<Lanes<S>>,
+}
+
+impl<S: Scalar> Panel<S> {
+    fn new(vectors: Vectors<S>) -> Self {
+        let (rows, k, distances, scores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Panel { rows, at: 0, vectors, k, distances, scores }
+    }
+
+    /// Of one of the examples.
+    fn column(lanes: &[Lanes<S>], lane: usize, out: &mut Vec<S>) {
+        out.clear();
+        out.extend(lanes.iter().map(|row| row.0[lane]));
+    }
+}
+
+/// Room to compute in.
+#[derive(Clone, Debug, Default)]
+struct Scratch<S> {
+    /// Of the example at hand, by slot: kernel values or, for mergers, squared distances.
+    column: Vec<S>,
+    /// Its scores over a.
+    scores: Vec<f64>,
+    /// Coefficients over a.
+    coef: Vec<f64>,
+    crosses: Vec<S>,
+    costs: Vec<S>,
+    row: Vec<S>,
+}
+
+/// All that a [`Budgeted`] holds beside its vectors, in plain parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BudgetedState {
+    /// Vectors x outputs: the coefficients are `a v`.
+    pub v: Vec<f64>,
+    /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
+    pub u: Vec<f64>,
+    /// The scale.
+    pub a: f64,
+    /// The sum of the scales of the counted iterates, times their weights.
+    pub sum_a: f64,
+    /// The sum of the counted iterates' weights.
+    pub sum_q: f64,
+    /// When each vector was added, for ties.
+    pub born: Vec<u64>,
+    /// Additions so far.
+    pub added: u64,
+    /// Vectors taken out so far.
+    pub evicted: u64,
+}
+
+impl<S: Scalar> Budgeted<S> {
+    /// None yet, of rows of `n_features` features, and at most `budget` for ever; `None` for no bound.
+    pub fn new(
+        kernel: Kernel,
+        outputs: usize,
+        n_features: usize,
+        budget: Option<usize>,
+        maintenance: Maintenance,
+    ) -> Result<Self, Error> {
+        Budgeted::with(kernel, outputs, n_features, budget, maintenance, false)
+    }
+
+    /// The same, for sparse rows: of many features, only those that are not 0 are stored, unless vectors are
+    /// merged.
+    pub fn sparse(
+        kernel: Kernel,
+        outputs: usize,
+        n_features: usize,
+        budget: Option<usize>,
+        maintenance: Maintenance,
+    ) -> Result<Self, Error> {
+        let sparse = maintenance != Maintenance::Merge;
+        Budgeted::with(kernel, outputs, n_features, budget, maintenance, sparse)
+    }
+
+    fn with(
+        kernel: Kernel,
+        outputs: usize,
+        n_features: usize,
+        budget: Option<usize>,
+        maintenance: Maintenance,
+        sparse: bool,
+    ) -> Result<Self, Error> {
+        kernel.check()?;
+        if outputs == 0 || n_features == 0 {
+            return Err(Error::shape(
+                "w",
+                format_args!("at least one output and one feature"),
+                format_args!("{outputs} and {n_features}"),
+            ));
+        }
+        if budget == Some(0) {
+            return Err(Error::parameter("budget", 0, ">= 1"));
+        }
+        if kernel == Kernel::Precomputed {
+            let want = "one of features, as vectors outlive their matrix";
+            return Err(Error::parameter("kernel", "precomputed", want));
+        }
+        if maintenance == Maintenance::Merge && kernel.gaussian().is_none() {
+            let want = "\"rbf\" where vectors are merged";
+            return Err(Error::parameter("kernel", format_args!("{kernel:?}"), want));
+        }
+        if let Maintenance::Projectron { threshold, .. } = maintenance
+            && !(threshold >= 0.0 && threshold.is_finite())
+        {
+            return Err(Error::parameter("threshold", threshold, ">= 0 and finite"));
+        }
+        let support = Support::new(kernel, outputs, n_features, sparse);
+        let panel = Panel::new(Vectors::new(n_features, support.keep()));
+        Ok(Budgeted {
+            support,
+            maintenance,
+            budget,
+            a: 1.0,
+            sum_a: 0.0,
+            sum_q: 0.0,
+            norm2: None,
+            degraded: 0.0,
+            added: 0,
+            evicted: 0,
+            distances: Distances::default(),
+            gram: InverseGram::default(),
+            panel,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// How many vectors there are.
+    pub fn n_vectors(&self) -> usize {
+        self.support.count()
+    }
+
+    /// How many features a row has.
+    pub fn n_features(&self) -> usize {
+        self.support.n_features
+    }
+
+    /// How many vectors there may be.
+    pub fn budget(&self) -> Option<usize> {
+        self.budget
+    }
+
+    /// What happens to a vector too many.
+    pub fn maintenance(&self) -> Maintenance {
+        self.maintenance
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.support.kernel
+    }
+
+    /// The model for prediction: the average if iterates are averaged, else the last. O(B (features +
+    /// outputs)).
+    pub fn model(&self) -> Result<Expansion<S>, Error> {
+        let Support { kernel, outputs, n_features, .. } = self.support;
+        let sparse = self.support.keep() != crate::vectors::Keep::Features;
+        let mut model = match sparse {
+            true => Expansion::sparse(kernel, outputs, n_features)?,
+            false => Expansion::new(kernel, outputs, n_features)?,
+        };
+        let mean = self.averaged();
+        let (v, a) = match &mean {
+            Some(mean) => (mean, 1.0),
+            None => (&self.support.v, self.a),
+        };
+        let mut coef = vec![0.0; outputs];
+        for slot in self.support.occupied() {
+            for (coef, v) in coef.iter_mut().zip(&v[slot * outputs..]) {
+                *coef = a * v;
+            }
+            self.support.with_row(slot, |row| model.append_vector(row, &coef));
+        }
+        Ok(model)
+    }
+
+    /// Writes the coefficients of the vectors, one vector after the other, the scale folded in.
+    pub fn coefs(&self, out: &mut Vec<f64>) {
+        out.clear();
+        for slot in self.support.occupied() {
+            out.extend(self.support.coef(slot).iter().map(|v| self.a * v));
+        }
+    }
+
+    /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
+    pub fn for_each(&self, k: usize, mut f: impl FnMut(usize, S)) {
+        if let Some(slot) = self.support.occupied().nth(k) {
+            self.support.with_row(slot, |row| {
+                row.for_each(|j, x| {
+                    if x != 0.0 {
+                        f(j, S::from_f64(x));
+                    }
+                });
+            });
+        }
+    }
+
+    /// All that it holds beside the vectors, for whoever stores it.
+    pub fn state(&self) -> BudgetedState {
+        let slots = self.support.occupied();
+        let outputs = self.support.outputs;
+        let pick = |all: &[f64]| -> Vec<f64> {
+            let rows = slots.clone().filter_map(|s| all.get(s * outputs..(s + 1) * outputs));
+            rows.flatten().copied().collect()
+        };
+        BudgetedState {
+            v: pick(&self.support.v),
+            u: pick(&self.support.u),
+            a: self.a,
+            sum_a: self.sum_a,
+            sum_q: self.sum_q,
+            born: slots.map(|slot| self.support.born[slot]).collect(),
+            added: self.added,
+            evicted: self.evicted,
+        }
+    }
+
+    /// Gives a hypothesis without vectors these rows, and what [`state`](Budgeted::state) gave. It goes on as
+    /// the one that was stored, up to rounding. Refuses parts that do not fit together.
+    pub fn restore<X: Rows<Scalar = S>>(
+        &mut self,
+        x: &X,
+        state: &BudgetedState,
+    ) -> Result<(), Error> {
+        self.check_features(x.n_features())?;
+        let (n, outputs) = (x.n_rows(), self.support.outputs);
+        let averaging = state.sum_q > 0.0;
+        for (name, len, want) in [
+            ("support", self.n_vectors(), 0),
+            ("v", state.v.len(), n * outputs),
+            ("u", state.u.len(), if averaging { n * outputs } else { 0 }),
+            ("born", state.born.len(), n),
+        ] {
+            if len != want {
+                return Err(Error::shape(
+                    name,
+                    format_args!("{want} entries"),
+                    format_args!("{len}"),
+                ));
+            }
+        }
+        if n > self.budget.unwrap_or(usize::MAX) {
+            return Err(Error::parameter("support", n, "vectors within the budget"));
+        }
+        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::parameter(name, value, ">= 0 and finite"));
+            }
+        }
+        for k in 0..n {
+            let slot = self.support.insert(x.row(k), state.born[k]);
+            self.support.v[slot * outputs..(slot + 1) * outputs]
+                .copy_from_slice(&state.v[k * outputs..(k + 1) * outputs]);
+            self.support.settle(slot);
+        }
+        self.support.u = state.u.clone();
+        (self.a, self.sum_a, self.sum_q) = (state.a, state.sum_a, state.sum_q);
+        (self.added, self.evicted) = (state.added, state.evicted);
+        self.remember_pairs();
+        if self.norm2.is_some() {
+            self.norm2 = Some(self.square());
+        }
+        Ok(())
+    }
+
+    /// Computes afresh what is carried along for every pair of vectors.
+    fn remember_pairs(&mut self) {
+        let n = self.support.slots();
+        if n == 0 {
+            return;
+        }
+        self.gram.clear();
+        for slot in 0..n {
+            self.see_slot(slot);
+            let column = std::mem::take(&mut self.scratch.column);
+            match self.maintenance {
+                Maintenance::Merge => {
+                    self.distances.widen(self.support.width());
+                    self.distances.set(slot, &column);
+                }
+                Maintenance::Project | Maintenance::Projectron { .. } => {
+                    if Some(slot) != self.support.hole {
+                        self.enter(slot, &column);
+                    }
+                }
+                Maintenance::Remove | Maintenance::Random { .. } => {}
+            }
+            self.scratch.column = column;
+        }
+    }
+
+    /// Enters a vector among those of lower slots into the inverse of the kernel matrix.
+    fn enter(&mut self, slot: usize, column: &[S]) {
+        let hole = self.support.hole;
+        let value = |(j, k): (usize, &S)| {
+            let known = j < slot && Some(j) != hole;
+            if known { k.to_f64() } else { 0.0 }
+        };
+        let slots = self.gram.d.len();
+        let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();
+        self.gram.solve(&k);
+        let own = self.support.own[slot];
+        let explained: f64 = k.iter().zip(&self.gram.d).map(|(k, d)| k * d).sum();
+        let distance = (own - explained).max(least_distance::<S>() * own);
+        while self.gram.d.len() < slot {
+            self.gram.make_room();
+        }
+        self.gram.insert(slot, distance);
+    }
+
+    /// Puts the kernel values, or for mergers the squared distances, of a vector with all slots into
+    /// `scratch.column`.
+    fn see_slot(&mut self, slot: usize) {
+        let (mut k, mut distances) = (Vec::new(), Vec::new());
+        let mut vectors = self.panel.vectors.empty();
+        self.support.with_row(slot, |row| vectors.push(slot, row));
+        self.support.kernel_block(&vectors, &mut k, &mut distances);
+        let lanes = if self.maintenance == Maintenance::Merge { &distances } else { &k };
+        Panel::column(lanes, 0, &mut self.scratch.column);
+    }
+
+    /// The same of an example, and its scores over a.
+    fn see<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
+        let merging = self.maintenance == Maintenance::Merge;
+        let Scratch { column, scores, .. } = &mut self.scratch;
+        scores.clear();
+        if let Some(lane) = known {
+            let panel = &self.panel;
+            Panel::column(if merging { &panel.distances } else { &panel.k }, lane, column);
+            scores.extend(panel.scores.iter().map(|of_output| of_output.0[lane].to_f64()));
+            return;
+        }
+        let (mut k, mut distances, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        let mut vectors = self.panel.vectors.empty();
+        vectors.push(0, x);
+        self.support.kernel_block(&vectors, &mut k, &mut distances);
+        self.support.scores(&k, &mut all);
+        Panel::column(if merging { &distances } else { &k }, 0, column);
+        scores.extend(all.iter().map(|of_output| of_output.0[0].to_f64()));
+    }
+
+    /// Scores over a of a vector, or of whatever row.
+    fn score_over_a<R: Row<Scalar = S>>(&self, x: R) -> Vec<f64> {
+        let (mut k, mut distances, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        let mut vectors = self.panel.vectors.empty();
+        vectors.push(0, x);
+        self.support.kernel_block(&vectors, &mut k, &mut distances);
+        self.support.scores(&k, &mut all);
+        all.iter().map(|of_output| of_output.0[0].to_f64()).collect()
+    }
+
+    /// Adds to w what the caller has put, over a, into `scratch.coef`.
+    fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
+        self.added += 1;
+        let coef = std::mem::take(&mut self.scratch.coef);
+        let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
+        if let Some(slot) = self.support.find(x) {
+            if let Maintenance::Projectron { .. } = self.maintenance {
+                self.see(known, x);
+                self.project_or_add(x, &coef, true);
+            } else {
+                if self.norm2.is_some() {
+                    self.see(known, x);
+                }
+                self.raise(slot, &coef);
+            }
+        } else {
+            match self.maintenance {
+                Maintenance::Remove | Maintenance::Random { .. } => {
+                    if self.norm2.is_some() {
+                        self.see(known, x);
+                    }
+                    let slot = self.insert(x);
+                    self.raise(slot, &coef);
+                    if full {
+                        self.remove();
+                    }
+                }
+                Maintenance::Merge => {
+                    self.see(known, x);
+                    let slot = self.insert(x);
+                    self.distances.widen(self.support.width());
+                    self.scratch.column.resize(self.support.slots(), S::default());
+                    self.distances.set(slot, &self.scratch.column);
+                    self.raise(slot, &coef);
+                    if full {
+                        self.merge();
+                    }
+                }
+                Maintenance::Project | Maintenance::Projectron { .. } => {
+                    self.see(known, x);
+                    self.project_or_add(x, &coef, full);
+                }
+            }
+        }
+        self.scratch.coef = coef;
+    }
+
+    /// Gives a row a slot, without coefficients.
+    fn insert<R: Row<Scalar = S>>(&mut self, x: R) -> usize {
+        let slot = self.support.insert(x, self.added);
+        // Its kernel values with the panel, for corrections.
+        let panel = &mut self.panel;
+        let empty = Lanes([S::default(); WIDTH]);
+        panel.k.resize(self.support.slots(), empty);
+        panel.distances.resize(self.support.slots(), empty);
+        if panel.at < panel.rows.len() {
+            panel.vectors.products_of(x, &mut self.scratch.row);
+            let k = &mut panel.k[slot];
+            k.0[..self.scratch.row.len()].copy_from_slice(&self.scratch.row);
+            self.support.map_lanes(slot, &panel.vectors, k, &mut panel.distances[slot]);
+        }
+        slot
+    }
+
+    /// `v += coef` in a slot, for the example that was last seen, if it must have been.
+    fn raise(&mut self, slot: usize, coef: &[f64]) {
+        let Budgeted { support, panel, scratch, .. } = self;
+        if let Some(norm2) = &mut self.norm2 {
+            let own = support.own[slot];
+            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
+            *norm2 += coef.iter().zip(&scratch.scores).map(change).sum::<f64>();
+        }
+        let at = slot * support.outputs;
+        for (v, c) in support.v[at..].iter_mut().zip(coef) {
+            *v += c;
+        }
+        if !support.u.is_empty() {
+            for (u, c) in support.u[at..].iter_mut().zip(coef) {
+                *u += self.sum_a * c;
+            }
+        }
+        support.settle(slot);
+        S::lift(coef, &panel.k[slot], &mut panel.scores);
+    }
+
+    /// Takes a vector out, as it is.
+    fn drop_slot(&mut self, slot: usize) {
+        let minus: Vec<f64> = self.support.coef(slot).iter().map(|v| -v).collect();
+        S::lift(&minus, &self.panel.k[slot], &mut self.panel.scores);
+        self.support.clear(slot);
+        self.evicted += 1;
+    }
+
+    fn remove(&mut self) {
+        let p = match self.maintenance {
+            Maintenance::Random { seed } => {
+                let draw = Pcg64::new(u128::from(seed), u128::from(self.evicted)).next_u64();
+                let k = (u128::from(draw) * self.support.count() as u128) >> 64;
+                self.support.occupied().nth(k as usize).unwrap_or(0)
+            }
+            _ => self.support.smallest(),
+        };
+        let degraded = self.support.size[p];
+        if self.norm2.is_some() {
+            let scores = self.support.with_row(p, |row| self.score_over_a(row));
+            let cross: f64 = self.support.coef(p).iter().zip(&scores).map(|(v, s)| v * s).sum();
+            self.norm2 = self.norm2.map(|norm2| norm2 - 2.0 * cross + degraded);
+        }
+        self.drop_slot(p);
+        self.count_degradation(degraded);
+    }
+
+    fn count_degradation(&mut self, over_a: f64) {
+        self.degraded += self.a * self.a * over_a.max(0.0);
+        // Roundings of what is carried add up.
+        if self.norm2.is_some() && self.evicted.is_multiple_of(4096) {
+            self.norm2 = Some(self.square());
+        }
+    }
+
+    fn merge(&mut self) {
+        let Some(gamma) = self.support.kernel.gaussian() else {
+            unreachable!("only Gaussian kernels are merged");
+        };
+        let m = self.support.smallest();
+        let a = self.support.size[m];
+        if a == 0.0 {
+            self.drop_slot(m);
+            return;
+        }
+        let support = &self.support;
+        let Scratch { crosses, costs, .. } = &mut self.scratch;
+        let width = support.width();
+        crosses.resize(width, S::default());
+        costs.resize(width, S::default());
+        let of_m = support.coef(m);
+        let some: Vec<(usize, f64)> =
+            of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
+        S::mix(&some, &support.rounded, support.stride(), &mut crosses[..width]);
+        let distances = self.distances.row(m);
+        let (b, c) = (&support.size[..width], &crosses[..width]);
+        S::merge_costs(gamma, a, &distances[..width], b, c, &mut costs[..width]);
+        costs[m] = S::from_f64(f64::NAN);
+        let n = S::least(&costs[..width]);
+        let apart = distances[n].to_f64();
+        let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
+        let place = Place::best(gamma * apart, a, support.size[n], c);
+        self.merge_at(m, n, &place, apart);
+        self.count_degradation(place.degradation);
+    }
+
+    /// Merges m into n, and updates all that depends on it.
+    fn merge_at(&mut self, m: usize, n: usize, place: &Place, apart: f64) {
+        let Some(gamma) = self.support.kernel.gaussian() else {
+            return;
+        };
+        let Place { h, of_m, of_n, degradation } = *place;
+        let outputs = self.support.outputs;
+        // <w, dw> before anything moves.
+        let mut cross = 0.0;
+        let mut along = |w: &Self, slot: usize, sign: &dyn Fn(usize) -> f64| {
+            let scores = w.support.with_row(slot, |row| w.score_over_a(row));
+            cross += scores.iter().enumerate().map(|(o, s)| sign(o) * s).sum::<f64>();
+        };
+        let merged: Vec<f64> = (0..outputs)
+            .map(|o| of_m * self.support.coef(m)[o] + of_n * self.support.coef(n)[o])
+            .collect();
+        let scores_of_z = if self.norm2.is_some() {
+            along(self, m, &|o| -self.support.coef(m)[o]);
+            along(self, n, &|o| -self.support.coef(n)[o]);
+            let (mut x_m, mut z) =
+                (vec![S::default(); self.n_features()], vec![S::default(); self.n_features()]);
+            self.support.write(m, &mut x_m);
+            self.support.write(n, &mut z);
+            for (z, x) in z.iter_mut().zip(&x_m) {
+                *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
+            }
+            Some(self.score_over_a(&crate::data::KeptRow::Dense(z)))
+        } else {
+            None
+        };
+        if let (Some(norm2), Some(scores)) = (&mut self.norm2, scores_of_z) {
+            cross += merged.iter().zip(&scores).map(|(v, s)| v * s).sum::<f64>();
+            *norm2 += 2.0 * cross + degradation;
+        }
+
+        // Scores: minus what the two gave.
+        let minus = |slot: usize| -> Vec<f64> {
+            self.support.coef(slot).iter().map(|v| -v).collect()
+        };
+        let (minus_m, minus_n) = (minus(m), minus(n));
+        let panel = &mut self.panel;
+        S::lift(&minus_m, &panel.k[m], &mut panel.scores);
+        S::lift(&minus_n, &panel.k[n], &mut panel.scores);
+
+        let support = &mut self.support;
+        support.move_between(m, n, h, self.added);
+        for o in 0..outputs {
+            support.v[n * outputs + o] = merged[o];
+            if !support.u.is_empty() {
+                let (u_m, u_n) = (support.u[m * outputs + o], support.u[n * outputs + o]);
+                support.u[n * outputs + o] = of_m * u_m + of_n * u_n;
+            }
+        }
+        support.settle(n);
+        support.clear(m);
+        self.evicted += 1;
+
+        let slots = support.slots();
+        let row = &mut self.scratch.row;
+        row.resize(slots, S::default());
+        let (to_m, to_n) = (&self.distances.row(m)[..slots], &self.distances.row(n)[..slots]);
+        S::between(h, to_m, to_n, apart, row);
+        self.distances.set(n, row);
+
+        let to_n = panel.distances[n];
+        let (to_m, out) = (panel.distances[m], &mut panel.distances[n]);
+        S::between(h, &to_m.0, &to_n.0, apart, &mut out.0);
+        let k = &mut panel.k[n];
+        for (k, distance) in k.0.iter_mut().zip(&out.0) {
+            *k = S::from_f64(-gamma * distance.to_f64());
+        }
+        S::exp(&mut k.0);
+        S::lift(&merged, k, &mut panel.scores);
+    }
+
+    /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
+    /// room for another.
+    fn project_or_add<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], full: bool) {
+        let column = std::mem::take(&mut self.scratch.column);
+        let hole = self.support.hole;
+        let value = |(j, k): (usize, &S)| if Some(j) == hole { 0.0 } else { k.to_f64() };
+        let k: Vec<f64> = column.iter().enumerate().map(value).collect();
+        self.gram.solve(&k);
+        if self.added.is_multiple_of(64) && self.has_drifted(&k) {
+            self.remember_pairs();
+            self.gram.solve(&k);
+        }
+        self.scratch.column = column;
+        let norm2 = S::from_f64(x.norm2()).to_f64();
+        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let explained: f64 = k.iter().zip(&self.gram.d).map(|(k, d)| k * d).sum();
+        let distance = (own - explained).max(0.0);
+        let near = distance <= least_distance::<S>() * own;
+        let size: f64 = coef.iter().map(|c| c * c).sum();
+        if let Maintenance::Projectron { threshold, margin } = self.maintenance {
+            let sign = |c: &f64| if *c == 0.0 { 0.0 } else { c.signum() };
+            let scores = &self.scratch.scores;
+            let right_by: f64 =
+                self.a * coef.iter().zip(scores).map(|(c, s)| sign(c) * s).sum::<f64>();
+            if right_by <= 0.0 {
+                if full || near || distance <= threshold {
+                    self.absorb(coef, own - distance);
+                    self.count_degradation(size * distance);
+                } else {
+                    self.enlist(x, coef, distance);
+                }
+            } else if margin {
+                let loss = 1.0 - right_by;
+                // How far from the span the example is, as the threshold measures it.
+                let away = if distance == 0.0 { 0.0 } else { distance / threshold };
+                if loss > away {
+                    let square = coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);
+                    let tau = (loss / square).min(1.0).min(2.0 * (loss - away) / square);
+                    let coef: Vec<f64> = coef.iter().map(|c| tau * c).collect();
+                    self.absorb(&coef, own - distance);
+                    self.count_degradation(tau * tau * size * distance);
+                }
+            }
+            return;
+        }
+        if near {
+            self.absorb(coef, own - distance);
+            return self.count_degradation(size * distance);
+        }
+        if !full {
+            return self.enlist(x, coef, distance);
+        }
+        let mut best = (None, size * distance);
+        for slot in self.support.occupied() {
+            let size = self.support.size[slot] / self.support.own[slot];
+            let cost = size * self.gram.distance_if(slot, distance);
+            if cost < best.1 {
+                best = (Some(slot), cost);
+            }
+        }
+        let (Some(p), cost) = best else {
+            self.absorb(coef, own - distance);
+            return self.count_degradation(best.1);
+        };
+        self.enlist(x, coef, distance);
+        let (d, _) = self.gram.remove(p);
+        self.gram.d = d;
+        let outputs = self.support.outputs;
+        let v = self.support.coef(p).to_vec();
+        let u = self.support.u.get(p * outputs..(p + 1) * outputs).map(<[f64]>::to_vec);
+        self.spread(&v, u.as_deref());
+        if let Some(norm2) = &mut self.norm2 {
+            *norm2 -= cost;
+        }
+        self.drop_slot(p);
+        self.count_degradation(cost);
+    }
+
+    /// Makes the example that was last seen and solved for a vector.
+    fn enlist<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], distance: f64) {
+        let slot = self.insert(x);
+        self.gram.insert(slot, distance);
+        self.raise(slot, coef);
+    }
+
+    /// Adds the projection of the example that was last seen and solved for, of squared norm `own`.
+    fn absorb(&mut self, coef: &[f64], own: f64) {
+        if let Some(norm2) = &mut self.norm2 {
+            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
+            *norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
+        }
+        let u: Vec<f64> = coef.iter().map(|c| self.sum_a * c).collect();
+        self.spread(coef, Some(&u));
+    }
+
+    /// `v_j += d_j coef` for every slot j, and the same for u, d being what was solved for.
+    fn spread(&mut self, coef: &[f64], of_u: Option<&[f64]>) {
+        let Budgeted { support, panel, gram, .. } = self;
+        let outputs = support.outputs;
+        for (v, d) in support.v.chunks_mut(outputs).zip(&gram.d) {
+            v.iter_mut().zip(coef).for_each(|(v, c)| *v += d * c);
+        }
+        if let Some(of_u) = of_u {
+            for (u, d) in support.u.chunks_mut(outputs).zip(&gram.d) {
+                u.iter_mut().zip(of_u).for_each(|(u, c)| *u += d * c);
+            }
+        }
+        let hole = support.hole;
+        for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
+            support.settle(slot);
+        }
+        let d: Vec<S> = gram.d.iter().map(|d| S::from_f64(*d)).collect();
+        let mut sum = [Lanes([S::default(); WIDTH])];
+        S::products(&[&d], &panel.k, Lanes::flatten(&mut sum), WIDTH);
+        S::lift(coef, &sum[0], &mut panel.scores);
+    }
+
+    /// Whether the inverse fails on a column: `K d = k` for one row of K, another each time.
+    fn has_drifted(&mut self, k: &[f64]) -> bool {
+        let slots = self.support.slots();
+        let slot = (self.added / 64) as usize % slots.max(1);
+        if slots == 0 || Some(slot) == self.support.hole {
+            return false;
+        }
+        self.see_slot(slot);
+        let row = &self.scratch.column;
+        let sum: f64 = row.iter().zip(&self.gram.d).map(|(k, d)| k.to_f64() * d).sum();
+        let size: f64 = row.iter().zip(&self.gram.d).map(|(k, d)| (k.to_f64() * d).abs()).sum();
+        (sum - k[slot]).abs() > least_distance::<S>() * (1.0 + size)
+    }
+
+    /// `||w||^2` over `a^2` from all pairs of vectors.
+    fn square(&self) -> f64 {
+        let slots: Vec<usize> = self.support.occupied().collect();
+        let (mut k, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sum = 0.0;
+        for slots in slots.chunks(WIDTH) {
+            let mut vectors = self.panel.vectors.empty();
+            for &slot in slots {
+                self.support.with_row(slot, |row| vectors.push(slot, row));
+            }
+            self.support.kernel_block(&vectors, &mut k, &mut distances);
+            self.support.scores(&k, &mut scores);
+            for (lane, &slot) in slots.iter().enumerate() {
+                let pairs = self.support.coef(slot).iter().zip(&scores);
+                sum += pairs.map(|(v, s)| v * s.0[lane].to_f64()).sum::<f64>();
+            }
+        }
+        sum.max(0.0)
+    }
+
+    /// The coefficients of the average, slot after slot; `None` if nothing is averaged.
+    fn averaged(&self) -> Option<Vec<f64>> {
+        let mean = |(v, u): (&f64, &f64)| (self.sum_a * v - u) / self.sum_q;
+        (self.sum_q > 0.0)
+            .then(|| self.support.v.iter().zip(&self.support.u).map(mean).collect())
+    }
+
+    /// Moves all of the scale but `a` into v, leaving w as it is.
+    fn fold(&mut self, a: f64) {
+        let support = &mut self.support;
+        // As in `Linear`: the average must outlive v.
+        for (u, v) in support.u.iter_mut().zip(&support.v) {
+            *u -= self.sum_a * v;
+        }
+        self.sum_a = 0.0;
+        let c = self.a / a;
+        support.v.iter_mut().for_each(|v| *v *= c);
+        let hole = support.hole;
+        for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
+            support.settle(slot);
+        }
+        for scores in &mut self.panel.scores {
+            scores.0.iter_mut().for_each(|score| *score = S::from_f64(c * score.to_f64()));
+        }
+        self.norm2 = self.norm2.map(|norm2| norm2 * c * c);
+        self.a = a;
+    }
+
+    /// Below this, `a` is folded into `v`: both would leave the range where f32 is at its best.
+    const SMALLEST_SCALE: f64 = 1e-4;
+}
+
+impl<S: Scalar> Hypothesis for Budgeted<S> {
+    type Scalar = S;
+
+    fn outputs(&self) -> usize {
+        self.support.outputs
+    }
+
+    fn check_features(&self, n_features: usize) -> Result<(), Error> {
+        if n_features != self.n_features() {
+            return Err(Error::shape(
+                "X",
+                format_args!("{} features", self.n_features()),
+                format_args!("{n_features}"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
+        for (out, score) in out.iter_mut().zip(self.score_over_a(x)) {
+            *out = self.a * score;
+        }
+    }
+
+    fn scores<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+        let outputs = self.outputs();
+        let (mut k, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+        for (rows, out) in rows.chunks(WIDTH).zip(out.chunks_mut(WIDTH * outputs)) {
+            let mut vectors = self.panel.vectors.empty();
+            rows.iter().for_each(|&i| vectors.push(i, x.row(i)));
+            self.support.kernel_block(&vectors, &mut k, &mut distances);
+            self.support.scores(&k, &mut scores);
+            for (lane, out) in out.chunks_mut(outputs).enumerate() {
+                for (out, scores) in out.iter_mut().zip(&scores) {
+                    *out = self.a * scores.0[lane].to_f64();
+                }
+            }
+        }
+    }
+
+    fn panel(&self) -> usize {
+        if self.panel.at == self.panel.rows.len() { WIDTH } else { 0 }
+    }
+
+    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
+        let panel = &mut self.panel;
+        panel.at = 0;
+        panel.rows.clear();
+        panel.rows.extend_from_slice(rows);
+        panel.vectors.clear();
+        for &i in rows {
+            panel.vectors.push(i, x.row(i));
+        }
+        if !rows.is_empty() {
+            self.support.kernel_block(&panel.vectors, &mut panel.k, &mut panel.distances);
+            self.support.scores(&panel.k, &mut panel.scores);
+        }
+    }
+
+    fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
+        let lane = self.panel.at;
+        if self.panel.rows.get(lane) != Some(&i) {
+            return self.score(x, out);
+        }
+        self.panel.at += 1;
+        for (out, scores) in out.iter_mut().zip(&self.panel.scores) {
+            *out = self.a * scores.0[lane].to_f64();
+        }
+    }
+
+    fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+        let known = self.panel.rows[..self.panel.at].iter().rposition(|&row| row == i);
+        self.scratch.coef.clear();
+        self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
+        self.add_row(known, x);
+    }
+
+    fn add_late<R: Row<Scalar = S>>(&mut self, _: usize, x: R, coef: &[f64]) {
+        self.scratch.coef.clear();
+        self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
+        // The number may be that of another row by now.
+        self.add_row(None, x);
+    }
+
+    fn degraded(&mut self) -> f64 {
+        std::mem::take(&mut self.degraded)
+    }
+
+    fn gradient_norm<R: Row<Scalar = S>>(&self, _: usize, x: R, coef: &[f64]) -> f64 {
+        let norm2 = x.norm2();
+        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        (own * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
+    }
+
+    fn scale(&mut self, c: f64) {
+        self.a *= c;
+        if self.a < Self::SMALLEST_SCALE {
+            self.fold(1.0);
+        }
+    }
+
+    fn set_scale(&mut self, a: f64) {
+        self.a = a;
+    }
+
+    fn rebase(&mut self, a: f64) {
+        if a != self.a {
+            self.fold(a);
+        }
+    }
+
+    fn carry_norm(&mut self, wanted: bool) {
+        self.norm2 = wanted.then(|| self.square());
+    }
+
+    /// O(1) where it is carried, else O(B^2).
+    fn norm2(&self) -> f64 {
+        let norm2 = self.norm2.unwrap_or_else(|| self.square());
+        // As in `Linear`: a rounding below 0 is 0, and NaN stays.
+        if norm2 < 0.0 { 0.0 } else { self.a * self.a * norm2 }
+    }
+
+    fn norm2_afresh(&self) -> f64 {
+        self.a * self.a * self.square()
+    }
+
+    fn is_finite(&self) -> bool {
+        let sum: f64 = self.support.occupied().map(|slot| self.support.size[slot]).sum();
+        S::from_f64(self.a * sum.sqrt()).to_f64().is_finite()
+    }
+
+    fn average(&mut self, weight: f64) {
+        if self.sum_q == 0.0 {
+            self.support.u = vec![0.0; self.support.v.len()];
+        }
+        self.sum_a += weight * self.a;
+        self.sum_q += weight;
+    }
+
+    fn average_weight(&self) -> f64 {
+        self.sum_q
+    }
+
+    fn set_average_weight(&mut self, sum: f64) {
+        if self.sum_q > 0.0 {
+            let c = sum / self.sum_q;
+            self.support.u.iter_mut().for_each(|u| *u *= c);
+            self.sum_a *= c;
+            self.sum_q = sum;
+            if sum == 0.0 {
+                self.support.u.clear();
+            }
+        }
+    }
+
+    fn mean(&self) -> Option<Self> {
+        let v = self.averaged()?;
+        let mut mean = self.clone();
+        mean.support.v = v;
+        mean.support.u = Vec::new();
+        (mean.a, mean.sum_a, mean.sum_q) = (1.0, 0.0, 0.0);
+        mean.fold(1.0);
+        mean.carry_norm(self.norm2.is_some());
+        mean.panel = Panel::new(self.panel.vectors.empty());
+        Some(mean)
+    }
+}

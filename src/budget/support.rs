@@ -1,0 +1,371 @@
+//! A bounded set of support vectors whose features and coefficients change.
+
+use crate::data::{Dense, KeptRow, Row, Rows};
+use crate::kernel::Kernel;
+use crate::scalar::Scalar;
+use crate::simd::{Lanes, Simd, WIDTH};
+use crate::threads::side_by_side;
+use crate::vectors::{Keep, Vectors};
+
+/// Products of this many numbers are worth a task of their own.
+const TASK: usize = 1 << 20;
+
+/// Sparse rows of more features than this are stored as they come.
+const MOST_DENSE: usize = 4096;
+
+/// Support vectors in slots. One slot may be a hole: its coefficients are 0 and its size is infinite, so that
+/// it counts for nothing and is never chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Support<S> {
+    pub kernel: Kernel,
+    pub outputs: usize,
+    pub n_features: usize,
+    store: Store<S>,
+    /// `<z, z>`.
+    pub norms: Vec<S>,
+    /// Coefficients over a, slot after slot.
+    pub v: Vec<f64>,
+    /// `u` of the lazy average, as `v`. Empty until the first iterate is counted.
+    pub u: Vec<f64>,
+    /// The same coefficients output after output, rounded: what products run over. Zeros beyond the last slot.
+    pub rounded: Vec<S>,
+    stride: usize,
+    /// `||v||^2 k(z, z)` of each slot: what removing it would cost. Infinite beyond the last slot.
+    pub size: Vec<f64>,
+    /// `k(z, z)`.
+    pub own: Vec<f64>,
+    /// When each was added, for ties.
+    pub born: Vec<u64>,
+    pub hole: Option<usize>,
+    numbers: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Store<S> {
+    /// Row after row.
+    Dense(Vec<S>),
+    Sparse(Vec<KeptRow<S>>),
+}
+
+/// Rows that are kept one by one, as a matrix.
+struct KeptRows<'a, S>(&'a [KeptRow<S>], usize);
+
+impl<S: Scalar> Rows for KeptRows<'_, S> {
+    type Scalar = S;
+    const SPARSE: bool = true;
+    type Row<'a>
+        = &'a KeptRow<S>
+    where
+        Self: 'a;
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
+    fn n_features(&self) -> usize {
+        self.1
+    }
+    fn row(&self, i: usize) -> &KeptRow<S> {
+        &self.0[i]
+    }
+    fn prefetch(&self, _: usize) {}
+}
+
+impl<S: Scalar> Support<S> {
+    /// None yet. They are kept sparse only if they may be, and have so many features that it pays.
+    pub fn new(kernel: Kernel, outputs: usize, n_features: usize, may_be_sparse: bool) -> Self {
+        let store = match may_be_sparse && n_features > MOST_DENSE {
+            true => Store::Sparse(Vec::new()),
+            false => Store::Dense(Vec::new()),
+        };
+        let mut support = Support {
+            kernel,
+            outputs,
+            n_features,
+            store,
+            norms: Vec::new(),
+            v: Vec::new(),
+            u: Vec::new(),
+            rounded: Vec::new(),
+            stride: 0,
+            size: Vec::new(),
+            own: Vec::new(),
+            born: Vec::new(),
+            hole: None,
+            numbers: Vec::new(),
+        };
+        support.widen();
+        support
+    }
+
+    /// Slots in use, the hole among them.
+    pub fn slots(&self) -> usize {
+        self.norms.len()
+    }
+
+    /// Vectors.
+    pub fn count(&self) -> usize {
+        self.slots() - usize::from(self.hole.is_some())
+    }
+
+    /// The numbers of the slots that hold a vector.
+    pub fn occupied(&self) -> impl Iterator<Item = usize> + Clone {
+        let hole = self.hole;
+        (0..self.slots()).filter(move |&slot| Some(slot) != hole)
+    }
+
+    /// Slots up to which arrays are filled up, so that loops over lanes need no remainder.
+    pub fn width(&self) -> usize {
+        self.size.len()
+    }
+
+    /// Of what [`rounded`](Support::rounded) holds for each output.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The coefficients in a slot.
+    pub fn coef(&self, slot: usize) -> &[f64] {
+        &self.v[slot * self.outputs..(slot + 1) * self.outputs]
+    }
+
+    /// How vectors are kept that are compared with these.
+    pub fn keep(&self) -> Keep {
+        match self.store {
+            Store::Dense(_) => Keep::Features,
+            Store::Sparse(_) => Keep::SparseFeatures,
+        }
+    }
+
+    /// Makes room for more slots.
+    fn widen(&mut self) {
+        let width = (2 * self.slots()).max(2 * WIDTH).next_multiple_of(WIDTH);
+        // An odd number of cache lines, so that one slot's entries do not all fall into the same few sets.
+        let stride = width + 64 / size_of::<S>();
+        let mut rounded = vec![S::default(); stride * self.outputs];
+        if self.stride > 0 {
+            for (new, old) in rounded.chunks_mut(stride).zip(self.rounded.chunks(self.stride)) {
+                new[..self.slots()].copy_from_slice(&old[..self.slots()]);
+            }
+        }
+        (self.rounded, self.stride) = (rounded, stride);
+        self.size.resize(width, f64::INFINITY);
+    }
+
+    /// Which vector has just these features.
+    pub fn find<R: Row<Scalar = S>>(&self, x: R) -> Option<usize> {
+        let norm2 = S::from_f64(x.norm2());
+        let mut features: Option<Vec<S>> = None;
+        let mut alike = (0..self.slots()).filter(|&slot| self.norms[slot] == norm2);
+        alike.find(|&slot| {
+            if Some(slot) == self.hole {
+                return false;
+            }
+            let features = features.get_or_insert_with(|| self.features_of(x));
+            match &self.store {
+                Store::Dense(rows) => rows[slot * self.n_features..].starts_with(features),
+                Store::Sparse(rows) => self.features_of(&rows[slot]) == *features,
+            }
+        })
+    }
+
+    fn features_of<R: Row<Scalar = S>>(&self, x: R) -> Vec<S> {
+        let mut features = vec![S::default(); self.n_features];
+        x.for_each(|j, x| {
+            if let Some(feature) = features.get_mut(j) {
+                *feature = S::from_f64(feature.to_f64() + x);
+            }
+        });
+        features
+    }
+
+    /// Puts a vector without coefficients into the hole, or into a new slot.
+    pub fn insert<R: Row<Scalar = S>>(&mut self, x: R, born: u64) -> usize {
+        let slot = self.hole.take().unwrap_or(self.slots());
+        if slot == self.width() {
+            self.widen();
+        }
+        let d = self.n_features;
+        if slot == self.slots() {
+            self.norms.push(S::default());
+            self.own.push(0.0);
+            self.born.push(0);
+            self.numbers.push(slot);
+            self.v.resize((slot + 1) * self.outputs, 0.0);
+            if !self.u.is_empty() {
+                self.u.resize((slot + 1) * self.outputs, 0.0);
+            }
+            match &mut self.store {
+                Store::Dense(rows) => rows.resize((slot + 1) * d, S::default()),
+                Store::Sparse(rows) => rows.push(KeptRow::EMPTY),
+            }
+        }
+        match &mut self.store {
+            Store::Dense(rows) => {
+                let row = &mut rows[slot * d..(slot + 1) * d];
+                row.fill(S::default());
+                x.for_each(|j, x| {
+                    // A column that occurs twice counts as the sum.
+                    if let Some(feature) = row.get_mut(j) {
+                        *feature = S::from_f64(feature.to_f64() + x);
+                    }
+                });
+            }
+            Store::Sparse(rows) => rows[slot] = x.keep(),
+        }
+        self.measure(slot, x.norm2());
+        self.born[slot] = born;
+        self.settle(slot);
+        slot
+    }
+
+    fn measure(&mut self, slot: usize, norm2: f64) {
+        self.norms[slot] = S::from_f64(norm2);
+        let norm2 = self.norms[slot].to_f64();
+        self.own[slot] = self.kernel.eval(norm2, norm2, norm2);
+    }
+
+    /// Replaces a vector by `h x_m + (1 - h) x_n`, n being its own slot.
+    pub fn move_between(&mut self, m: usize, n: usize, h: f64, born: u64) {
+        let d = self.n_features;
+        let Store::Dense(rows) = &mut self.store else {
+            unreachable!("vectors that are merged are dense");
+        };
+        let mut norm2 = 0.0;
+        for j in 0..d {
+            let (x, z) = (rows[m * d + j].to_f64(), rows[n * d + j].to_f64());
+            let z = S::from_f64(h * x + (1.0 - h) * z);
+            norm2 += z.to_f64() * z.to_f64();
+            rows[n * d + j] = z;
+        }
+        self.measure(n, norm2);
+        self.born[n] = born;
+    }
+
+    /// Brings up to date what follows from the coefficients in a slot.
+    pub fn settle(&mut self, slot: usize) {
+        let coef = &self.v[slot * self.outputs..(slot + 1) * self.outputs];
+        let mut sum = 0.0;
+        for (o, coef) in coef.iter().enumerate() {
+            self.rounded[o * self.stride + slot] = S::from_f64(*coef);
+            sum += coef * coef;
+        }
+        self.size[slot] = sum * self.own[slot];
+    }
+
+    /// Takes a vector out: its slot becomes the hole.
+    pub fn clear(&mut self, slot: usize) {
+        let span = slot * self.outputs..(slot + 1) * self.outputs;
+        self.v[span.clone()].fill(0.0);
+        if let Some(u) = self.u.get_mut(span) {
+            u.fill(0.0);
+        }
+        self.settle(slot);
+        self.size[slot] = f64::INFINITY;
+        self.hole = Some(slot);
+    }
+
+    /// The vector whose removal costs least, of several the oldest.
+    pub fn smallest(&self) -> usize {
+        let smallest = self.size[f64::least(&self.size)];
+        let slots = (0..self.slots()).filter(|&slot| self.size[slot] == smallest);
+        slots.min_by_key(|&slot| self.born[slot]).unwrap_or(0)
+    }
+
+    /// Writes the features of a vector.
+    pub fn write(&self, slot: usize, out: &mut [S]) {
+        match &self.store {
+            Store::Dense(rows) => {
+                out.copy_from_slice(&rows[slot * self.n_features..(slot + 1) * self.n_features]);
+            }
+            Store::Sparse(rows) => out.copy_from_slice(&self.features_of(&rows[slot])),
+        }
+    }
+
+    /// Calls `f` on a vector as a row.
+    pub fn with_row<T>(&self, slot: usize, f: impl FnOnce(&KeptRow<S>) -> T) -> T {
+        match &self.store {
+            Store::Dense(rows) => {
+                let d = self.n_features;
+                f(&KeptRow::Dense(rows[slot * d..(slot + 1) * d].to_vec()))
+            }
+            Store::Sparse(rows) => f(&rows[slot]),
+        }
+    }
+
+    /// Kernel values of all slots, a row of the block for each, with up to [`WIDTH`] vectors; of Gaussian
+    /// kernels, squared distances too.
+    pub fn kernel_block(
+        &self,
+        vectors: &Vectors<S>,
+        k: &mut Vec<Lanes<S>>,
+        distances: &mut Vec<Lanes<S>>,
+    ) {
+        let empty = Lanes([S::default(); WIDTH]);
+        k.resize(self.slots(), empty);
+        distances.resize(self.slots(), empty);
+        let mut xx = [S::default(); WIDTH];
+        for (xx, norm2) in xx.iter_mut().zip(vectors.norms(0..vectors.len())) {
+            // Else an infinite feature could pass for one that is far away.
+            *xx = if norm2.to_f64().is_finite() { *norm2 } else { S::from_f64(f64::NAN) };
+        }
+        let rows = (TASK / (WIDTH * self.n_features)).next_multiple_of(4 * crate::simd::TILE);
+        let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
+        side_by_side(&mut tasks, |task, (k, distances)| {
+            let slots = task * rows..task * rows + k.len();
+            let numbers = &self.numbers[slots.clone()];
+            let out = Lanes::flatten(k);
+            match &self.store {
+                Store::Dense(values) => {
+                    let values = &values[..self.slots() * self.n_features];
+                    if let Ok(x) = Dense::new(values, self.slots(), self.n_features) {
+                        vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
+                    }
+                }
+                Store::Sparse(rows) => {
+                    let x = KeptRows(rows, self.n_features);
+                    vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
+                }
+            }
+            match self.kernel {
+                Kernel::Rbf { gamma } => {
+                    S::gaussian(gamma, &self.norms[slots], &xx, k, distances);
+                }
+                kernel => {
+                    for (k, zz) in k.iter_mut().zip(&self.norms[slots]) {
+                        kernel.map(&mut k.0, zz.to_f64(), &xx);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Makes of the products of a slot's vector with others a row of kernel values; of Gaussian kernels, squared
+    /// distances too.
+    pub fn map_lanes(
+        &self,
+        slot: usize,
+        vectors: &Vectors<S>,
+        k: &mut Lanes<S>,
+        distances: &mut Lanes<S>,
+    ) {
+        let mut xx = [S::default(); WIDTH];
+        xx[..vectors.len()].copy_from_slice(vectors.norms(0..vectors.len()));
+        match self.kernel {
+            Kernel::Rbf { gamma } => {
+                let (k, distances) = (std::slice::from_mut(k), std::slice::from_mut(distances));
+                S::gaussian(gamma, &self.norms[slot..=slot], &xx, k, distances);
+            }
+            kernel => kernel.map(&mut k.0, self.norms[slot].to_f64(), &xx),
+        }
+    }
+
+    /// Scores over a, a row of the block for each output, by these kernel values.
+    pub fn scores(&self, k: &[Lanes<S>], out: &mut Vec<Lanes<S>>) {
+        out.clear();
+        out.resize(self.outputs, Lanes([S::default(); WIDTH]));
+        if k.is_empty() {
+            return;
+        }
+        let rows: Vec<&[S]> = self.rounded.chunks(self.stride).collect();
+        S::products(&rows, k, Lanes::flatten(out), WIDTH);
+    }
+}
