@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from pegasos._core import KernelTrainer, LinearTrainer, _Labels, _Rows
+    from pegasos._core import BudgetTrainer, KernelTrainer, LinearTrainer, _Labels, _Rows
 
 
 class Data(NamedTuple):
@@ -162,11 +162,15 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     _trainer: Any
 
     @abstractmethod
-    def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer | KernelTrainer:
+    def _make_trainer(
+        self, data: Data, n_classes: int
+    ) -> LinearTrainer | KernelTrainer | BudgetTrainer:
         """A trainer that has learned nothing."""
 
     @abstractmethod
-    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer | KernelTrainer:
+    def _resume_trainer(
+        self, data: Data, *, copy: bool
+    ) -> LinearTrainer | KernelTrainer | BudgetTrainer:
         """The trainer (or a copy) as it is, but with the parameters as they are now."""
 
     @abstractmethod
@@ -275,9 +279,14 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
         else:
             run = Run(self._make_trainer(data, len(classes)), seed, 0)
+        run.options = self._run_options()
         with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         return self
+
+    def _run_options(self) -> dict[str, Any]:
+        """What a trainer's run takes beside examples and their order."""
+        return {}
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
@@ -289,6 +298,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             run.trainer.check(data.rows, data.labels)
         if held_out is not None:
             run.trainer.check(held_out.rows, held_out.labels)
+        if self.shards != 1:
+            run.options = {"shards": self.shards}
         certify = certify and self._has_certificate()
         may_rise = self.solver != "pegasos" and not obstacle
         threads = thread_count(self.n_jobs)
@@ -306,7 +317,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 if run.rising:
                     run.ascend(data, str(order), self.tol or 0.0, threads, progress)
                 else:
-                    run.epoch_over(data, order, self.shards, threads, progress)
+                    run.epoch_over(data, order, threads, progress)
                 if self.tol is None:
                     continue
                 if may_rise and not run.rising and not last and run.is_slow(data, self.tol):
@@ -381,10 +392,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             # then a copy may fail in the model's stead. Others shall not pay O(n_features) a call.
             copy = self.loss == "squared_hinge"
             run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
+        run.options = self._run_options()
         with self._learning(run, data.X, classes):
             run.trainer.check(data.rows, data.labels)
             self._meet_others(run)
-            run.epoch_over(data, self._order(data.n), 1, thread_count(self.n_jobs), None)
+            run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
         return self
 
     def _meet_others(self, run: Run) -> None:
@@ -396,7 +408,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         for name, value, wanted in [
             ("learning_rate", self.learning_rate, self.learning_rate == "pegasos"),
             ("projection", self.projection, not self.projection),
-            ("average", self.average, isinstance(self.average, bool | np.bool_) and not self.average),
+            # An average of recent iterates is for those who end with Pegasos; it asks for nothing.
+            ("average", self.average, self._averaging()[0] in ("none", "recent")),
             ("batch_size", self.batch_size, self.batch_size == 1),
             ("sampling", sampling, sampling not in ("replacement", "an array")),
             ("early_stopping", self.early_stopping, not self.early_stopping),
@@ -461,7 +474,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
 class Run:
     """A trainer at work, and what a fit has learned of it."""
 
-    #: A LinearTrainer or a KernelTrainer.
+    #: A LinearTrainer, a KernelTrainer or a BudgetTrainer.
     trainer: Any
     seed: int
     epoch: int
@@ -474,6 +487,10 @@ class Run:
     climbed: int = 0
     #: The examples, where dual ascent needs them once more when it ends.
     data: Data | None = None
+    #: What the trainer's ``run`` takes beside examples and their order.
+    options: dict[str, Any] = field(default_factory=dict)
+    #: What kernel trainers have recorded on the way.
+    records: list[tuple[int, int, int, float]] = field(default_factory=list)
 
     @property
     def gap(self) -> float:
@@ -483,19 +500,19 @@ class Run:
         self,
         data: Data,
         order: str | np.ndarray,
-        shards: int,
         threads: int,
-        progress: Callable[[int], object] | None,
+        progress: Callable[..., object] | None,
     ) -> None:
         """Visits all rows once, or those of an explicit order."""
         this = (order, self.seed, self.epoch) if isinstance(order, str) else order
         self.epoch += 1
         self.objective = self.dual = np.nan
-        parts = {"shards": shards} if shards != 1 else {}
-        visited, _, loss = self.trainer.run(
-            data.rows, data.labels, this, threads=threads, progress=progress, **parts
+        visited, _, loss, *records = self.trainer.run(
+            data.rows, data.labels, this, threads=threads, progress=progress, **self.options
         )
         self.losses.append(loss / visited)
+        for found in records:
+            self.records.extend(found)
 
     def is_slow(self, data: Data, tol: float) -> bool:
         """Whether the gap of Pegasos is so far above ``tol`` that no evaluation is needed to see it.

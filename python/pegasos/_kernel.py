@@ -1,63 +1,26 @@
-"""Kernel machines."""
+"""Kernel Pegasos, with and without a budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
-from sklearn.base import _fit_context
+from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Data, Run, _PegasosBase, as_data, thread_count, warn_of_gap
-from pegasos._core import KernelTrainer
-
-if TYPE_CHECKING:
-    from typing import Self
-
-# What a trainer's coefficients mean: parameters that must stay while training goes on.
-_STRUCTURE = ("kernel", "gamma", "degree", "coef0")
-_TRAINING = ("alpha", "average", "projection", "batch_size")
+from pegasos._base import Data, Run, as_data, thread_count, warn_of_gap
+from pegasos._core import BudgetTrainer, KernelTrainer
+from pegasos._machine import Exported, KernelMachine
 
 #: Steps of dual ascent within which the dual must rise by a thousandth of the gap.
 _PATIENCE = 100
 
 
-class _Exported:
-    """The arrays of a trainer, exported when first asked for."""
-
-    def __init__(self, trainer: KernelTrainer, n_features: int, sparse: bool) -> None:
-        self.trainer, self.n_features, self.sparse = trainer, n_features, sparse
-
-    @cached_property
-    def result(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Coefficients, (1 or classes, n_sv); row numbers, if they are known; counts."""
-        coefs, rows, counts = self.trainer.result()
-        coefs = coefs.reshape(len(counts), -1).T if len(counts) else np.zeros((1, 0))
-        return coefs.astype(self.trainer.dtype), rows, counts
-
-    @cached_property
-    def vectors(self) -> Any:
-        indptr, indices, values = self.trainer.vectors()
-        matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features))
-        return matrix if self.sparse else matrix.toarray()
-
-
-def _goes_on(estimator: Any) -> bool:
-    if not isinstance(estimator.kernel, str) or estimator.kernel == "precomputed":
-        raise AttributeError(
-            f"partial_fit needs the features of support vectors, got kernel={estimator.kernel!r}"
-        )
-    return True
-
-
-class KernelPegasosClassifier(_PegasosBase):
+class KernelPegasosClassifier(KernelMachine):
     """Support vector machine with a kernel, trained by Pegasos on violation counts.
 
     One pass over the data gives a good model, ``partial_fit`` learns from a stream, and
@@ -209,6 +172,8 @@ class KernelPegasosClassifier(_PegasosBase):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
         "coef0": [Interval(Real, None, None, closed="neither")],
+        "budget": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "maintenance": [StrOptions({"merge", "project", "remove", "random"})],
         "average": [
             "boolean",
             StrOptions({"uniform", "polynomial"}),
@@ -223,19 +188,17 @@ class KernelPegasosClassifier(_PegasosBase):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "history": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
+    _structure = ("kernel", "gamma", "degree", "coef0", "budget", "maintenance")
+    _training = ("alpha", "average", "projection", "batch_size")
+
     #: The rows of the fit, where the kernel is a callable.
     _fitted_X: Any
-
-    # What linear models choose.
-    loss = "hinge"
-    learning_rate = "pegasos"
-    early_stopping = False
-    shards = 1
 
     def __init__(
         self,
@@ -245,7 +208,9 @@ class KernelPegasosClassifier(_PegasosBase):
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        average: bool | str | int = False,
+        budget: int | None = None,
+        maintenance: str = "merge",
+        average: bool | str | int = True,
         solver: str = "pegasos",
         projection: bool = False,
         batch_size: int = 1,
@@ -255,6 +220,7 @@ class KernelPegasosClassifier(_PegasosBase):
         class_weight: Any = None,
         warm_start: bool = False,
         cache_size: float = 1024.0,
+        history: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -264,6 +230,8 @@ class KernelPegasosClassifier(_PegasosBase):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.budget = budget
+        self.maintenance = maintenance
         self.average = average
         self.solver = solver
         self.projection = projection
@@ -274,6 +242,7 @@ class KernelPegasosClassifier(_PegasosBase):
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.cache_size = cache_size
+        self.history = history
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -283,112 +252,12 @@ class KernelPegasosClassifier(_PegasosBase):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on all of the examples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            The examples' features; their kernel values where these are precomputed.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights, finite, >= 0 and not all 0; ones by default.
-
-        Returns
-        -------
-        self : KernelPegasosClassifier
-            The fitted estimator. After Ctrl-C it holds what was learned until then.
-
-        Raises
-        ------
-        ValueError
-            If an argument or a parameter is not as described. The estimator is as it was before.
-        """
-        with self._all_or_nothing():
-            return self._fit(X, y, sample_weight)
-
-    @available_if(_goes_on)
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Visit these examples once, going on from where training is.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The examples' features. The first call decides the dtype.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        classes : array-like of shape (n_classes,), default=None
-            All classes that may ever come. Must be given to the first call, may be left out later.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights, finite, >= 0 and not all 0; ones by default.
-
-        Returns
-        -------
-        self : KernelPegasosClassifier
-            The estimator, ``n_samples`` examples wiser. Every example that violates the margin becomes
-            a support vector.
-
-        Raises
-        ------
-        ValueError
-            If an argument or a parameter is not as described. Nothing was learned then.
-        """
-        with self._all_or_nothing():
-            return self._partial_fit(X, y, classes, sample_weight)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
-            The examples' features; their kernel values with the rows of ``fit`` where these are
-            precomputed.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of two classes, one score, > 0 for the second.
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=np.dtype(self._trainer.dtype),
-            order="C",
-            reset=False,
-        )
-        return self._scores(self._trainer, X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class with the highest score, for each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
-            As for ``decision_function``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The classes.
-        """
-        scores = self.decision_function(X)
-        codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
-        return self.classes_[codes]
-
     @property
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
-        exported = self._export()
         if callable(self.kernel):
-            return self._fitted_X[exported.result[1]]
-        return np.empty((0, 0)) if self.kernel == "precomputed" else exported.vectors
+            return self._fitted_X[self._export().result[1]]
+        return np.empty((0, 0)) if self.kernel == "precomputed" else super().support_vectors_
 
     @property
     def support_(self) -> np.ndarray:
@@ -396,33 +265,32 @@ class KernelPegasosClassifier(_PegasosBase):
         rows = self._export().result[1]
         if rows is None:
             raise AttributeError(
-                "support_ is there only after fit: of other support vectors no row number is known"
+                "support_ is there only after fit without a budget: of other support vectors no row "
+                "number is known"
             )
         return rows
 
     @property
-    def dual_coef_(self) -> np.ndarray:
-        """Their coefficients, (1, n_sv) or (n_classes, n_sv)."""
-        return self._export().result[0]
-
-    @property
     def violation_counts_(self) -> np.ndarray:
         """How often each of them has violated the margin, (n_sv,)."""
-        if self._risen:
-            raise AttributeError("violation_counts_ is not there after dual ascent, which counts none")
-        return self._export().result[2]
+        counts = self._export().result[2]
+        if counts is None or self._risen:
+            raise AttributeError(
+                "violation_counts_ is not there after dual ascent or on a budget, which count none"
+            )
+        return counts
 
     @property
-    def n_support_(self) -> np.ndarray:
-        """How many of them each class has, (n_classes,)."""
-        coefs = self.dual_coef_
-        # Of its own class alone the coefficient is positive.
-        codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
-        return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
+    def budget_bound_(self) -> float:
+        """What the budget adds to the bound of Theorem 1: 2 mean_gradient_error_/sqrt(alpha)."""
+        return 2.0 * self.mean_gradient_error_ / float(self.alpha) ** 0.5
 
-    def _export(self) -> _Exported:
-        check_is_fitted(self)
-        return self._exported
+    @property
+    def history_(self) -> dict[str, np.ndarray]:
+        """What was recorded every ``history`` examples."""
+        history = super().history_
+        bound = 2.0 * history["mean_gradient_error"] / float(self.alpha) ** 0.5
+        return history | {"budget_bound": bound}
 
     # -- training
 
@@ -454,100 +322,46 @@ class KernelPegasosClassifier(_PegasosBase):
             )
         return np.require(gram, X.dtype, ["C"])
 
-    def _scores(self, trainer: KernelTrainer, X: Any) -> np.ndarray:
-        if callable(self.kernel):
-            coefs, rows, _ = _Exported(trainer, 0, False).result
-            vectors, parts = self._fitted_X[rows], []
-            # So that memory stays bounded.
-            step = max(1, 2**22 // max(1, coefs.shape[1]))
-            for start in range(0, X.shape[0], step):
-                parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
-            scores = np.concatenate(parts)
-        else:
-            labels = np.zeros(X.shape[0], np.uint32), None
-            flat = trainer.scores(as_data(X, *labels).rows, threads=thread_count(self.n_jobs))
-            scores = flat.reshape(X.shape[0], -1)
-        scores = scores.astype(trainer.dtype, copy=False)
+    def _scores(self, trainer: KernelTrainer | BudgetTrainer, X: Any) -> np.ndarray:
+        if not callable(self.kernel):
+            return super()._scores(trainer, X)
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        coefs, rows, _ = Exported(trainer, 0, False, outputs).result
+        vectors, parts = self._fitted_X[rows], []
+        # So that memory stays bounded.
+        step = max(1, 2**22 // max(1, coefs.shape[1]))
+        for start in range(0, X.shape[0], step):
+            parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
+        scores = np.concatenate(parts).astype(trainer.dtype, copy=False)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer:
-        if n_classes < 2:
-            raise ValueError(
-                f"y must hold at least two classes to tell apart, got {n_classes} class"
-            )
-        self._gamma = self._width(data.X)
-        return KernelTrainer(
-            data.X.shape[1], issparse(data.X), n_classes, data.X.dtype.name, self._params(data)
-        )
-
-    def _resume_trainer(self, data: Data, *, copy: bool) -> KernelTrainer:
-        now = self._chosen()
-        if any(now[name] != self._made_with[name] for name in _STRUCTURE):
-            raise ValueError(
-                f"{', '.join(_STRUCTURE)} must stay as they are while training goes on: they say what "
-                "the coefficients that exist mean"
-            )
-        if now == self._made_with and not copy:
-            return self._trainer
-        parts = self._trainer.parts()
-        if now != self._made_with:
-            before, parts["params"] = parts["params"], self._params(data)
-            if now["average"] == self._made_with["average"]:
-                parts["params"]["average_from"] = before["average_from"]
-            else:
-                # Another kind of mean begins here.
-                parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
-                first = parts["params"]["average_from"]
-                parts["params"]["average_from"] = max(first, self._trainer.t + 1)
-        return KernelTrainer.from_parts(parts)
-
-    def _chosen(self) -> dict[str, Any]:
-        """The parameters that a trainer is made with."""
-        chosen = {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
-        return chosen | {"average": self._averaging()}
-
-    def _width(self, X: Any) -> float:
-        """The kernel's gamma."""
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        if callable(self.kernel) or self.kernel in ("precomputed", "linear"):
-            return 1.0
-        if self.gamma == "auto":
-            return 1.0 / X.shape[1]
-        with np.errstate(all="ignore"):
-            if issparse(X):
-                variance = float((X.multiply(X)).mean(dtype=np.float64) - X.mean(dtype=np.float64) ** 2)
-            else:
-                variance = float(X.var(dtype=np.float64))
-        if not np.isfinite(variance):
-            assert_all_finite(X.data if issparse(X) else X, input_name="X")
-            raise ValueError(
-                "X must be of a scale whose variance is finite; scale the features (StandardScaler)"
-            )
-        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer | BudgetTrainer:
+        if self.budget is not None:
+            if not isinstance(self.kernel, str) or self.kernel == "precomputed":
+                raise ValueError(
+                    f"budget={self.budget} needs a kernel of features, as support vectors outlive the "
+                    f"matrix that they come from, got kernel={self.kernel!r}"
+                )
+            if self.maintenance == "merge" and self.kernel != "rbf":
+                raise ValueError(
+                    f"maintenance='merge' needs kernel='rbf', got kernel={self.kernel!r}; "
+                    "'project' and 'remove' take any"
+                )
+        return super()._make_trainer(data, n_classes)
 
     def _params(self, data: Data) -> dict[str, Any]:
-        """The parameters as the compiled half takes them."""
-        average, average_from = self._averaging()
-        weight = data.labels[1]
-        mean_weight = 1.0 if weight is None else float(weight.mean())
-        return {
-            "kernel": self.kernel if isinstance(self.kernel, str) else "precomputed",
-            "gamma": self._gamma,
-            "coef0": float(self.coef0),
-            "degree": int(self.degree),
-            "alpha": float(self.alpha),
-            "projection": mean_weight if self.projection else None,
-            "batch_size": int(self.batch_size),
-            "average": average,
-            "average_from": average_from,
-        }
+        return super()._params(data) | {"maintenance": self.maintenance}
+
+    def _dual_obstacle(self) -> str | None:
+        return super()._dual_obstacle() if self.budget is None else f"budget={self.budget}"
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
         if self.solver == "dual" and obstacle:
             raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
+        if self.budget is not None:
+            return self._run_bounded(run, data)
         run.trainer.check(data.rows, data.labels)
         threads = thread_count(self.n_jobs)
         may_rise = self.solver != "pegasos" and not obstacle
@@ -561,10 +375,9 @@ class KernelPegasosClassifier(_PegasosBase):
         certify = certify and self._has_certificate()
         tol = self.tol or 0.0
         with self._bar(data.n * self.max_iter) as bar:
-            progress = bar.update if self.verbose else None
             if not (may_rise and self.solver == "dual"):
                 for n_iter in range(1, self.max_iter + 1):
-                    run.epoch_over(data, order, 1, threads, progress)
+                    run.epoch_over(data, order, threads, self._progress(bar))
                     if may_rise:
                         break
                     last = n_iter == self.max_iter
@@ -607,33 +420,21 @@ class KernelPegasosClassifier(_PegasosBase):
                     warn_of_gap(after, tol, run, True, stacklevel=6)
                     return
 
-    _trainer_type = KernelTrainer
-
-    def _extra(self) -> dict[str, Any]:
-        """What a file must hold beside parameters, attributes and trainer."""
-        return {"gamma": self._gamma, "risen": self._risen}
-
-    def _check_restored(self, extra: dict[str, Any]) -> None:
-        self._gamma, self._risen = float(extra["gamma"]), bool(extra["risen"])
-        coefs, n_classes = self.dual_coef_, len(self.classes_)
-        want = 1 if n_classes == 2 else n_classes
-        if coefs.size and coefs.shape[0] != want:
-            raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
-        if self._trainer.n_features != self.n_features_in_:
-            raise ValueError(
-                f"support vectors must have {self.n_features_in_} features, "
-                f"got {self._trainer.n_features}"
-            )
-
     def _meet_others(self, run: Run) -> None:
-        run.trainer.forget_rows()
+        if self.budget is None:
+            run.trainer.forget_rows()
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         self._risen = run.rising
         if run.rising and run.data is not None:
             run.trainer.end_dual(run.data.rows, run.data.labels)
-        run.trainer.forget_ledger()
+        if self.budget is None:
+            run.trainer.forget_ledger()
         self._note(run, classes)
-        self._made_with = self._chosen()
-        sparse = issparse(getattr(self, "_fitted_X", None)) or run.trainer.sparse
-        self._exported = _Exported(run.trainer, self.n_features_in_, sparse)
+
+    def _extra(self) -> dict[str, Any]:
+        return super()._extra() | {"risen": self._risen}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        self._risen = bool(extra["risen"])
+        super()._check_restored(extra)

@@ -1,5 +1,6 @@
 //! `KernelTrainer`: one kernel problem.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -8,27 +9,31 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Labels, Matrix, Order, csr, dense, examples};
-use super::{lock, pool, unknown, work};
+use super::{lock, pool, silent, unknown, work};
 use crate::{
     Average, Ball, Binary, Block, CrammerSinger, Error, Examples, Expansion, ExpansionState, Hinge,
     Hypothesis, Kernel, KernelAscent, Loss, Params, Report, Rows, Scalar, Trainer,
 };
 
-/// A trainer, and dual ascent where that goes on in its stead.
-#[derive(Clone)]
-struct Problem<S: Scalar, L: Loss> {
-    trainer: Trainer<Expansion<S>, L>,
-    dual: Option<KernelAscent<S, L>>,
+/// A trainer, and what it has brought about.
+pub(super) struct Problem<H: Hypothesis, L: Loss> {
+    pub(super) trainer: Trainer<H, L>,
+    /// Goes on in its stead, if w is an [`Expansion`].
+    pub(super) dual: Option<KernelAscent<H::Scalar, L>>,
     /// What predicts, as long as the trainer has not gone on: a copy, as others may train meanwhile.
-    frozen: Option<Arc<Expansion<S>>>,
+    pub(super) frozen: Option<Arc<Expansion<H::Scalar>>>,
+    /// Of all runs.
+    pub(super) total: Report,
 }
+
+type Unbounded<S, L> = Mutex<Problem<Expansion<S>, L>>;
 
 /// Locked for a piece of work at a time, and waited for with the interpreter released.
 enum Problems {
-    Binary32(Mutex<Problem<f32, Binary<Hinge>>>),
-    Binary64(Mutex<Problem<f64, Binary<Hinge>>>),
-    Multi32(Mutex<Problem<f32, CrammerSinger>>),
-    Multi64(Mutex<Problem<f64, CrammerSinger>>),
+    Binary32(Unbounded<f32, Binary<Hinge>>),
+    Binary64(Unbounded<f64, Binary<Hinge>>),
+    Multi32(Unbounded<f32, CrammerSinger>),
+    Multi64(Unbounded<f64, CrammerSinger>),
 }
 
 /// Runs `$then` with the mutex of the problem, whatever its types.
@@ -79,7 +84,7 @@ macro_rules! with {
 /// The parameters as Python gives them: a dictionary with these keys.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct PyParams {
+pub(super) struct PyParams {
     kernel: String,
     gamma: f64,
     coef0: f64,
@@ -89,11 +94,13 @@ struct PyParams {
     projection: Option<f64>,
     batch_size: usize,
     average: String,
+    /// How far back an average of recent iterates reaches, in updates.
+    window: u64,
     average_from: u64,
 }
 
 impl PyParams {
-    fn kernel(&self) -> PyResult<Kernel> {
+    pub(super) fn kernel(&self) -> PyResult<Kernel> {
         let &PyParams { gamma, coef0, degree, .. } = self;
         Ok(match self.kernel.as_str() {
             "linear" => Kernel::Linear,
@@ -105,7 +112,7 @@ impl PyParams {
         })
     }
 
-    fn params(&self, loss: &impl Loss) -> PyResult<Params> {
+    pub(super) fn params(&self, loss: &impl Loss) -> PyResult<Params> {
         let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
         Ok(Params {
             lambda: self.alpha,
@@ -115,6 +122,7 @@ impl PyParams {
                 "none" => Average::None,
                 "uniform" => Average::Uniform,
                 "polynomial" => Average::Polynomial,
+                "recent" => Average::Recent { window: self.window },
                 other => return Err(unknown("average", other)),
             },
             average_from: self.average_from,
@@ -134,18 +142,20 @@ fn problem<S: Scalar + numpy::Element, L: Loss>(
     loss: L,
     parsed: &PyParams,
     start: &Start<'_, '_>,
-) -> PyResult<Mutex<Problem<S, L>>> {
+) -> PyResult<Unbounded<S, L>> {
     let (kernel, outputs) = (parsed.kernel()?, loss.zeros().as_ref().len());
     let mut w = match start.sparse {
         true => Expansion::sparse(kernel, outputs, start.n_features)?,
         false => Expansion::new(kernel, outputs, start.n_features)?,
     };
-    let mut t = 0;
+    let (mut t, mut updates, mut total) = (0, 0, Report::default());
     if let Some(parts) = start.parts {
         let item = |name: &str| item(parts, name);
         let vector = |name: &str| item(name)?.extract::<PyReadonlyArray1<'_, f64>>();
         let number = |name: &str| item(name)?.extract::<f64>();
         t = item("t")?.extract()?;
+        updates = item("updates")?.extract()?;
+        total = totals(parts)?;
         let state = ExpansionState {
             v: item("v")?.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec(),
             u: vector("u")?.as_slice()?.to_vec(),
@@ -164,31 +174,60 @@ fn problem<S: Scalar + numpy::Element, L: Loss>(
             Some(rows) => Some(rows.as_slice()?.iter().map(|&i| i as usize).collect()),
             None => None,
         };
-        let indices = item("indices")?.extract::<PyReadonlyArray1<'_, i64>>()?;
-        let indptr = item("indptr")?.extract::<PyReadonlyArray1<'_, i64>>()?;
-        let values = item("values")?.extract::<PyReadonlyArray1<'_, S>>()?;
-        let vectors = crate::Csr::new(
-            indptr.as_slice()?,
-            indices.as_slice()?,
-            values.as_slice()?,
-            start.n_features,
-        )?;
-        let labels = vec![0; vectors.n_rows()];
-        Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
-        w.restore(&vectors, numbers.as_deref(), &state)?;
+        with_vectors(parts, start.n_features, |vectors| {
+            Ok(w.restore(&vectors, numbers.as_deref(), &state)?)
+        })?;
     }
     let params = parsed.params(&loss)?;
-    let trainer = Trainer::resume(w, loss, params, t)?;
-    Ok(Mutex::new(Problem { trainer, dual: None, frozen: None }))
+    let mut trainer = Trainer::resume(w, loss, params, t)?;
+    trainer.set_updates(updates);
+    Ok(Mutex::new(Problem { trainer, dual: None, frozen: None, total }))
 }
 
-fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+/// Calls `f` with the vectors among the parts, once they are checked.
+pub(super) fn with_vectors<S: Scalar + numpy::Element>(
+    parts: &Bound<'_, PyDict>,
+    n_features: usize,
+    f: impl FnOnce(crate::Csr<'_, S, i64>) -> PyResult<()>,
+) -> PyResult<()> {
+    let indices = item(parts, "indices")?.extract::<PyReadonlyArray1<'_, i64>>()?;
+    let indptr = item(parts, "indptr")?.extract::<PyReadonlyArray1<'_, i64>>()?;
+    let values = item(parts, "values")?.extract::<PyReadonlyArray1<'_, S>>()?;
+    let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
+    let vectors = crate::Csr::new(indptr, indices, values.as_slice()?, n_features)?;
+    let labels = vec![0; vectors.n_rows()];
+    Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
+    f(vectors)
+}
+
+/// What all runs have brought about, among the parts.
+pub(super) fn totals(parts: &Bound<'_, PyDict>) -> PyResult<Report> {
+    let count = |name: &str| item(parts, name)?.extract::<u64>();
+    let number = |name: &str| item(parts, name)?.extract::<f64>();
+    Ok(Report {
+        examples: count("examples")?,
+        mistakes: count("mistakes")?,
+        degradation: number("degradation")?,
+        gradient_error: number("gradient_error")?,
+        ..Report::default()
+    })
+}
+
+/// The same into the parts.
+pub(super) fn set_totals(parts: &Bound<'_, PyDict>, total: &Report) -> PyResult<()> {
+    parts.set_item("examples", total.examples)?;
+    parts.set_item("mistakes", total.mistakes)?;
+    parts.set_item("degradation", total.degradation)?;
+    parts.set_item("gradient_error", total.gradient_error)
+}
+
+pub(super) fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let item = parts.get_item(name)?;
     item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
 }
 
 /// Vectors in compressed-sparse-row form: numbers of entries before each, columns, values.
-type Vectors<S> = (Vec<i64>, Vec<i64>, Vec<S>);
+pub(super) type Vectors<S> = (Vec<i64>, Vec<i64>, Vec<S>);
 
 fn vectors<S: Scalar>(w: &Expansion<S>) -> Vectors<S> {
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -236,37 +275,56 @@ impl KernelTrainer {
     }
 }
 
-fn run<X: Rows, L: Loss + Clone + Send>(
+/// What a run has brought about; and, each so many examples, steps and examples, how many of them were
+/// mistakes, and the sum of the gradient errors, all counted from the very first.
+pub(super) type Ran = (Report, Vec<(u64, u64, u64, f64)>);
+
+/// Visits rows, in pieces that end with a batch, a panel, or where a record is due.
+pub(super) fn run<X: Rows, H: Hypothesis<Scalar = X::Scalar> + Send, L: Loss + Send>(
     py: Python<'_>,
-    problem: &Mutex<Problem<X::Scalar, L>>,
+    problem: &Mutex<Problem<H, L>>,
     data: &Examples<'_, X>,
     order: &Order<'_>,
     threads: usize,
+    every: Option<u64>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Report> {
+) -> PyResult<Ran> {
     let batch = match py.detach(|| lock(problem).trainer.params().block) {
         Block::Mean(batch) => batch,
         Block::Delayed(_) => 1,
     };
     let mut order = order.rows(data.len())?;
     let pool = pool(threads)?;
-    let mut sum = Report::default();
+    let (mut sum, mut records) = (Report::default(), Vec::new());
+    let mistakes = AtomicU64::new(0);
+    let progress = |done: usize| match progress {
+        Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
+        None => Ok(()),
+    };
     work(py, progress, |size| {
-        // Whole batches, and panels.
         let size = size.next_multiple_of(crate::PANEL).div_ceil(batch).saturating_mul(batch);
         let mut problem = lock(problem);
         problem.frozen = None;
+        let left = every.map(|every| every - problem.total.examples % every);
+        let due = left.map(|left| (left as usize).div_ceil(batch).saturating_mul(batch));
+        let size = size.min(due.unwrap_or(usize::MAX));
         let (trainer, rows) = (&mut problem.trainer, order.by_ref().take(size));
         let report = pool.install(|| trainer.run(data, rows))?;
         sum += report;
+        problem.total += report;
+        mistakes.fetch_add(report.mistakes, Ordering::Relaxed);
+        if report.examples as usize == size && due == Some(size) {
+            let Report { examples, mistakes, gradient_error, .. } = problem.total;
+            records.push((problem.trainer.t(), examples, mistakes, gradient_error));
+        }
         Ok((report.examples > 0).then_some(report.examples as usize))
     })?;
-    Ok(sum)
+    Ok((sum, records))
 }
 
 fn evaluate<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,
-    problem: &Mutex<Problem<X::Scalar, L>>,
+    problem: &Unbounded<X::Scalar, L>,
     data: &Examples<'_, X>,
     threads: usize,
 ) -> PyResult<(f64, f64)> {
@@ -287,7 +345,7 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     let mut evaluation = trainer.evaluation(data)?;
     let pool = pool(threads)?;
     let mut at = 0;
-    work(py, None, |size| {
+    work(py, silent, |size| {
         let end = at + size.min(data.len() - at);
         pool.install(|| evaluation.add(at..end))?;
         at = end;
@@ -298,7 +356,9 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
 }
 
 /// The model, copied when first asked for.
-fn frozen<S: Scalar, L: Loss + Clone>(problem: &mut Problem<S, L>) -> Arc<Expansion<S>> {
+fn frozen<S: Scalar, L: Loss + Clone>(
+    problem: &mut Problem<Expansion<S>, L>,
+) -> Arc<Expansion<S>> {
     let Problem { trainer, frozen, .. } = problem;
     let model = || {
         let kept = trainer.hypothesis_mut().take_kept();
@@ -309,10 +369,33 @@ fn frozen<S: Scalar, L: Loss + Clone>(problem: &mut Problem<S, L>) -> Arc<Expans
     frozen.get_or_insert_with(model).clone()
 }
 
+/// Scores of rows, one after the other.
+pub(super) fn scores<'py, X: Rows>(
+    py: Python<'py>,
+    w: &Expansion<X::Scalar>,
+    rows: &X,
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    w.check_features(rows.n_features())?;
+    let pool = pool(threads)?;
+    let (n, outputs) = (rows.n_rows(), w.outputs());
+    let mut scores = vec![0.0; n * outputs];
+    let mut at = 0;
+    work(py, silent, |size| {
+        let end = at + size.min(n - at);
+        let numbers: Vec<usize> = (at..end).collect();
+        let out = &mut scores[at * outputs..end * outputs];
+        pool.install(|| w.scores_side_by_side(rows, &numbers, out));
+        at = end;
+        Ok((at < n).then_some(size))
+    })?;
+    Ok(PyArray1::from_vec(py, scores))
+}
+
 /// Gives the trainer what dual ascent has found, as if it had made it.
 fn end_dual<X: Rows, L: Loss + Clone + Send>(
     py: Python<'_>,
-    problem: &Mutex<Problem<X::Scalar, L>>,
+    problem: &Unbounded<X::Scalar, L>,
     data: &Examples<'_, X>,
 ) -> PyResult<()> {
     Ok(py.detach(|| {
@@ -321,8 +404,9 @@ fn end_dual<X: Rows, L: Loss + Clone + Send>(
             let w = dual.result(data)?;
             let trainer = &problem.trainer;
             let (loss, params) = (trainer.loss().clone(), *trainer.params());
-            let t = trainer.t() + data.len() as u64;
+            let (t, updates) = (trainer.t() + data.len() as u64, trainer.updates());
             problem.trainer = Trainer::resume(w, loss, params, t)?;
+            problem.trainer.set_updates(updates);
             problem.frozen = None;
         }
         Ok::<_, Error>(())
@@ -413,7 +497,7 @@ impl KernelTrainer {
         with!(&self.problem, &x, |_p, rows| {
             let data = examples(rows, &labels)?;
             let mut at = 0;
-            work(py, None, |size| {
+            work(py, silent, |size| {
                 let end = at + size.min(data.len() - at);
                 data.check(at..end)?;
                 at = end;
@@ -422,8 +506,9 @@ impl KernelTrainer {
         })
     }
 
-    /// Visits rows; returns their number, the number of updates, and the sum of the losses.
-    #[pyo3(signature = (x, labels, order, *, threads = 1, progress = None))]
+    /// Visits rows; returns their number, the number of updates, the sum of the losses, and records.
+    #[pyo3(signature = (x, labels, order, *, threads = 1, every = None, progress = None))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn run(
         &self,
         py: Python<'_>,
@@ -431,13 +516,14 @@ impl KernelTrainer {
         labels: Labels<'_>,
         order: Order<'_>,
         threads: usize,
+        every: Option<u64>,
         progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64, f64)> {
-        let report = with!(&self.problem, &x, |problem, rows| {
+    ) -> PyResult<(u64, u64, f64, Vec<(u64, u64, u64, f64)>)> {
+        let (report, records) = with!(&self.problem, &x, |problem, rows| {
             let data = examples(rows, &labels)?;
-            run(py, problem, &data, &order, threads, progress.as_ref())
+            run(py, problem, &data, &order, threads, every, progress.as_ref())
         })?;
-        Ok((report.examples, report.updates, report.loss))
+        Ok((report.examples, report.updates, report.loss, records))
     }
 
     /// The objective and its dual bound.
@@ -467,7 +553,7 @@ impl KernelTrainer {
         with!(&self.problem, &x, |problem, rows| {
             let data = examples(rows, &labels)?;
             let pool = pool(threads)?;
-            work(py, None, |_| {
+            work(py, silent, |_| {
                 let mut problem = lock(problem);
                 let dual =
                     pool.install(|| KernelAscent::take_over(&problem.trainer, &data, cache))?;
@@ -492,7 +578,7 @@ impl KernelTrainer {
             let data = examples(rows, &labels)?;
             let pool = pool(threads)?;
             let mut last = (f64::NAN, f64::NAN, f64::NAN);
-            work(py, None, |size| {
+            work(py, silent, |size| {
                 let mut problem = lock(problem);
                 let Some(dual) = &mut problem.dual else {
                     return Ok(None);
@@ -522,24 +608,10 @@ impl KernelTrainer {
         x: Matrix<'_>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let scores = with!(&self.problem, &x, |problem, rows| {
+        with!(&self.problem, &x, |problem, rows| {
             let w = py.detach(|| frozen(&mut lock(problem)));
-            w.check_features(rows.n_features())?;
-            let pool = pool(threads)?;
-            let (n, outputs) = (rows.n_rows(), w.outputs());
-            let mut scores = vec![0.0; n * outputs];
-            let mut at = 0;
-            work(py, None, |size| {
-                let end = at + size.min(n - at);
-                let numbers: Vec<usize> = (at..end).collect();
-                let out = &mut scores[at * outputs..end * outputs];
-                pool.install(|| w.scores_side_by_side(&rows, &numbers, out));
-                at = end;
-                Ok((at < n).then_some(size))
-            })?;
-            Ok(scores)
-        })?;
-        Ok(PyArray1::from_vec(py, scores))
+            scores(py, &w, &rows, threads)
+        })
     }
 
     /// The coefficients, vectors x outputs, flat; which row each vector is, where it is known; how often
@@ -564,7 +636,7 @@ impl KernelTrainer {
     ) -> (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyAny>) {
         fn all<'py, S: Scalar + numpy::Element, L: Loss + Send>(
             py: Python<'py>,
-            problem: &Mutex<Problem<S, L>>,
+            problem: &Unbounded<S, L>,
         ) -> (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyAny>) {
             let (indptr, indices, values) =
                 py.detach(|| vectors(lock(problem).trainer.hypothesis()));
@@ -581,16 +653,20 @@ impl KernelTrainer {
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         fn all<S: Scalar + numpy::Element, L: Loss + Send>(
             py: Python<'_>,
-            problem: &Mutex<Problem<S, L>>,
+            problem: &Unbounded<S, L>,
             dict: &Bound<'_, PyDict>,
         ) -> PyResult<()> {
-            let (t, state, rows, n_rows, (indptr, indices, values)) = py.detach(|| {
+            let (total, updates, t, state, rows, n_rows, (indptr, indices, values)) = py.detach(|| {
                 let problem = lock(problem);
+                let updates = problem.trainer.updates();
                 let w = problem.trainer.hypothesis();
                 let rows = w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
-                (problem.trainer.t(), w.state(), rows, w.n_rows(), vectors(w))
+                let t = problem.trainer.t();
+                (problem.total, updates, t, w.state(), rows, w.n_rows(), vectors(w))
             });
             let rows: Option<Vec<i64>> = rows;
+            set_totals(dict, &total)?;
+            dict.set_item("updates", updates)?;
             dict.set_item("t", t)?;
             dict.set_item("v", PyArray1::from_vec(py, state.v))?;
             dict.set_item("u", PyArray1::from_vec(py, state.u))?;
@@ -649,4 +725,4 @@ impl KernelTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;

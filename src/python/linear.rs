@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
-use super::{each, lock, pool, pool_for, unknown, work};
+use super::{each, lock, pool, pool_for, silent, tell, unknown, work};
 use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::{
@@ -419,7 +419,7 @@ fn run<X: Rows, L: Loss + Send>(
     let pool = pool_for(threads, count)?;
     let mut sum = Report::default();
     let mut taken = Vec::new();
-    work(py, progress, |size| {
+    work(py, tell(progress), |size| {
         // Whole batches, or a piece would end with a smaller one.
         let size = size.div_ceil(batch).saturating_mul(batch);
         let problems = &mut lock(problems)[..];
@@ -467,7 +467,7 @@ fn run_shards<X: Rows, L: Loss + Clone + Send>(
     let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
     let mut sum = Report::default();
     let mut at = 0;
-    work(py, progress, |size| {
+    work(py, tell(progress), |size| {
         if at >= longest {
             return Ok(None);
         }
@@ -527,7 +527,7 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
     })?;
     let pool = pool_for(threads, leaps.len())?;
     let mut over = vec![false; leaps.len()];
-    work(py, None, |_| {
+    work(py, silent, |_| {
         let problems = lock(problems);
         let mut pairs: Vec<_> = leaps.iter_mut().zip(&mut over).collect();
         each(&pool, &mut pairs, |k, (leap, over)| {
@@ -567,7 +567,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
     let pool = pool_for(threads, passes.len())?;
     let mut sum = Report::default();
     let count = passes.len();
-    work(py, progress, |size| {
+    work(py, tell(progress), |size| {
         if passes.iter().all(|(_, over)| *over) {
             return Ok(None);
         }
@@ -624,7 +624,7 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
             };
             lock(problems).iter().map(of).collect()
         });
-        work(py, None, |size| {
+        work(py, silent, |size| {
             let end = at + size.min(data.len() - at);
             let problems = lock(problems);
             let added = each(&pool, &mut evaluations, |k, evaluation| {
@@ -656,7 +656,7 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     let problems = py.detach(|| lock(problems).clone());
     let evaluations = problems.iter().map(|problem| problem.trainer.evaluation(data));
     let mut evaluations: Vec<Evaluation<'_, _, _, X>> = evaluations.collect::<Result<_, _>>()?;
-    work(py, None, |size| {
+    work(py, silent, |size| {
         let end = at + size.min(data.len() - at);
         let added = each(&pool, &mut evaluations, |_, evaluation| evaluation.add(at..end));
         added.into_iter().collect::<Result<(), _>>()?;
@@ -800,7 +800,7 @@ impl LinearTrainer {
         with!(&self.trainers, &x, |_problems, rows| {
             let data = examples(rows, &labels)?;
             let mut at = 0;
-            work(py, None, |size| {
+            work(py, silent, |size| {
                 let end = at + size.min(data.len() - at);
                 data.check(at..end)?;
                 at = end;

@@ -5,6 +5,7 @@
 //! ([`work`]).
 
 mod arrays;
+mod budget;
 mod kernel;
 mod linear;
 
@@ -50,7 +51,7 @@ const PIECE: Duration = Duration::from_millis(50);
 /// returned. A panic becomes an `InternalError`.
 fn work(
     py: Python<'_>,
-    progress: Option<&Bound<'_, PyAny>>,
+    mut progress: impl FnMut(usize) -> PyResult<()>,
     mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
 ) -> PyResult<()> {
     let mut size = 1024;
@@ -68,9 +69,7 @@ fn work(
         let Some(done) = done else {
             return Ok(());
         };
-        if let Some(progress) = progress {
-            progress.call1((done,))?;
-        }
+        progress(done)?;
         // Without the time that the interpreter was waited for, which no smaller piece would shorten.
         if took < PIECE / 2 {
             size *= 2;
@@ -78,6 +77,18 @@ fn work(
             size = (size / 2).max(1);
         }
     }
+}
+
+/// Tells a Python function, if there is one, how much was done.
+fn tell<'a, 'py>(
+    progress: Option<&'a Bound<'py, PyAny>>,
+) -> impl FnMut(usize) -> PyResult<()> + use<'a, 'py> {
+    move |done| progress.map_or(Ok(()), |progress| progress.call1((done,)).map(drop))
+}
+
+/// Tells nobody.
+fn silent(_: usize) -> PyResult<()> {
+    Ok(())
 }
 
 /// The pool of `threads` threads of this process. A forked child inherits a pool without its
@@ -138,5 +149,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_function(wrap_pyfunction!(arrays::check_shape, m)?)?;
     m.add_class::<linear::LinearTrainer>()?;
-    m.add_class::<kernel::KernelTrainer>()
+    m.add_class::<kernel::KernelTrainer>()?;
+    m.add_class::<budget::BudgetTrainer>()
 }

@@ -1,0 +1,389 @@
+"""What every kernel machine shares: kernels, support vectors, predictions, what a budget costs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import _fit_context
+from sklearn.utils import assert_all_finite
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from pegasos._base import Data, Run, Watch, _PegasosBase, as_data, thread_count
+from pegasos._core import BudgetTrainer, KernelTrainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from tqdm import tqdm
+
+#: An average of recent iterates reaches back this many updates where nothing bounds it.
+_UNBOUNDED = 2**62
+
+
+class Exported:
+    """The arrays of a trainer, exported when first asked for."""
+
+    def __init__(
+        self, trainer: KernelTrainer | BudgetTrainer, n_features: int, sparse: bool, outputs: int
+    ) -> None:
+        self.trainer, self.n_features, self.sparse = trainer, n_features, sparse
+        self.outputs = outputs
+
+    @cached_property
+    def result(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Coefficients, (outputs, n_sv); row numbers and counts, where they are known."""
+        rows: np.ndarray | None = None
+        counts: np.ndarray | None = None
+        if isinstance(self.trainer, BudgetTrainer):
+            coefs = self.trainer.result()
+        else:
+            coefs, rows, counts = self.trainer.result()
+        return coefs.reshape(-1, self.outputs).T.astype(self.trainer.dtype), rows, counts
+
+    @cached_property
+    def vectors(self) -> Any:
+        indptr, indices, values = self.trainer.vectors()
+        matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features))
+        return matrix if self.sparse else matrix.toarray()
+
+
+def _goes_on(estimator: Any) -> bool:
+    if not isinstance(estimator.kernel, str) or estimator.kernel == "precomputed":
+        raise AttributeError(
+            f"partial_fit needs the features of support vectors, got kernel={estimator.kernel!r}"
+        )
+    return True
+
+
+class KernelMachine(_PegasosBase):
+    """A sum of kernel functions around support vectors, for every class."""
+
+    #: What a trainer's coefficients mean: parameters that must stay while training goes on.
+    _structure: tuple[str, ...]
+    #: The others that a trainer is made with.
+    _training: tuple[str, ...]
+
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    budget: int | None
+    history: int | None
+    _gamma: float
+    _exported: Exported
+    _made_with: dict[str, Any]
+    _records: list[tuple[int, int, int, float]]
+
+    # What linear models choose.
+    loss = "hinge"
+    learning_rate = "pegasos"
+    early_stopping = False
+    shards = 1
+    n_iter_no_change = 5
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on all of the examples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            The examples' features; their kernel values where these are precomputed.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. After Ctrl-C it holds what was learned until then.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. The estimator is as it was before.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight)
+
+    @available_if(_goes_on)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Visit these examples once, going on from where training is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features. The first call decides the dtype.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may ever come. Must be given to the first call, may be left out later.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+
+        Returns
+        -------
+        self : object
+            The estimator, ``n_samples`` examples wiser.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. Nothing was learned then.
+        """
+        with self._all_or_nothing():
+            return self._partial_fit(X, y, classes, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
+            The examples' features; their kernel values with the rows of ``fit`` where these are
+            precomputed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, one score, > 0 for the second.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=np.dtype(self._trainer.dtype),
+            order="C",
+            reset=False,
+        )
+        return self._scores(self._trainer, X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the highest score, for each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_fitted)
+            As for ``decision_function``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+        """
+        scores = self.decision_function(X)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+        return self.classes_[codes]
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors, (n_sv, n_features)."""
+        return self._export().vectors
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Their coefficients, (1, n_sv) or (n_classes, n_sv)."""
+        return self._export().result[0]
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """For how many of them each class has the largest coefficient, (n_classes,)."""
+        coefs = self.dual_coef_
+        codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
+        return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
+
+    @property
+    def mean_gradient_error_(self) -> float:
+        """What the budget has cost, per step: the mean of ``||dw||/eta``."""
+        check_is_fitted(self)
+        if not isinstance(self._trainer, BudgetTrainer) or not self._trainer.t:
+            return 0.0
+        return float(self._trainer.totals[3] / self._trainer.t)
+
+    @property
+    def history_(self) -> dict[str, np.ndarray]:
+        """What was recorded every ``history`` examples."""
+        check_is_fitted(self)
+        if self.history is None:
+            raise AttributeError("history_ is recorded only where history says how often")
+        t, examples, mistakes, error = np.array(self._records, float).reshape(-1, 4).T
+        return {
+            "t": t.astype(np.int64),
+            "accuracy": 1.0 - mistakes / examples,
+            "mean_gradient_error": error / t,
+        }
+
+    def _export(self) -> Exported:
+        check_is_fitted(self)
+        return self._exported
+
+    # -- training
+
+    def _scores(self, trainer: KernelTrainer | BudgetTrainer, X: Any) -> np.ndarray:
+        labels = np.zeros(X.shape[0], np.uint32), None
+        flat = trainer.scores(as_data(X, *labels).rows, threads=thread_count(self.n_jobs))
+        scores = flat.reshape(X.shape[0], -1).astype(trainer.dtype, copy=False)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer | BudgetTrainer:
+        if n_classes < 2:
+            raise ValueError(
+                f"y must hold at least two classes to tell apart, got {n_classes} class"
+            )
+        self._gamma = self._width(data.X)
+        self._records = []
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+        return self._trainer_type(
+            data.X.shape[1],
+            issparse(data.X),
+            n_classes,
+            data.X.dtype.name,
+            self._params(data) | {"seed": seed},
+        )
+
+    @property
+    def _trainer_type(self) -> Any:
+        return KernelTrainer if self.budget is None else BudgetTrainer
+
+    def _resume_trainer(self, data: Data, *, copy: bool) -> KernelTrainer | BudgetTrainer:
+        now = self._chosen()
+        if any(now[name] != self._made_with[name] for name in self._structure):
+            raise ValueError(
+                f"{', '.join(self._structure)} must stay as they are while training goes on: they say "
+                "what the coefficients that exist mean"
+            )
+        trainer: KernelTrainer | BudgetTrainer = self._trainer
+        if now == self._made_with and not copy:
+            return trainer
+        parts = trainer.parts()
+        if now != self._made_with:
+            before = parts["params"]
+            parts["params"] = self._params(data) | {"seed": before["seed"]}
+            if now["average"] == self._made_with["average"]:
+                parts["params"]["average_from"] = before["average_from"]
+            else:
+                # Another kind of mean begins here.
+                parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
+                first = parts["params"]["average_from"]
+                parts["params"]["average_from"] = max(first, trainer.t + 1)
+        return type(trainer).from_parts(parts)
+
+    def _chosen(self) -> dict[str, Any]:
+        """The parameters that a trainer is made with."""
+        chosen = {name: getattr(self, name) for name in (*self._structure, *self._training)}
+        return chosen | {"average": self._averaging()}
+
+    def _averaging(self) -> tuple[str, int]:
+        if isinstance(self.average, bool | np.bool_) and self.average:
+            return "recent", 1
+        return super()._averaging()
+
+    def _width(self, X: Any) -> float:
+        """The kernel's gamma."""
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if callable(self.kernel) or self.kernel in ("precomputed", "linear"):
+            return 1.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        with np.errstate(all="ignore"):
+            if issparse(X):
+                variance = float((X.multiply(X)).mean(dtype=np.float64) - X.mean(dtype=np.float64) ** 2)
+            else:
+                variance = float(X.var(dtype=np.float64))
+        if not np.isfinite(variance):
+            assert_all_finite(X.data if issparse(X) else X, input_name="X")
+            raise ValueError(
+                "X must be of a scale whose variance is finite; scale the features (StandardScaler)"
+            )
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+
+    def _params(self, data: Data) -> dict[str, Any]:
+        """The parameters as the compiled half takes them."""
+        average, average_from = self._averaging()
+        weight = data.labels[1]
+        mean_weight = 1.0 if weight is None else float(weight.mean())
+        return {
+            "kernel": self.kernel if isinstance(self.kernel, str) else "precomputed",
+            "gamma": self._gamma,
+            "coef0": float(self.coef0),
+            "degree": int(self.degree),
+            "alpha": float(self.alpha),
+            "projection": mean_weight if self.projection else None,
+            "batch_size": int(self.batch_size),
+            "average": average,
+            "average_from": average_from,
+            # Errors that a budget has made long ago are forgotten.
+            "window": _UNBOUNDED if self.budget is None else 2 * int(self.budget),
+            "budget": None if self.budget is None else int(self.budget),
+            "threshold": 0.0,
+            "margin": False,
+        }
+
+    def _run_options(self) -> dict[str, Any]:
+        return {} if self.history is None else {"every": int(self.history)}
+
+    def _progress(self, bar: tqdm) -> Callable[[int, int], None] | None:
+        """Shows how many examples there were, and how many of them were right when they came."""
+        if not self.verbose:
+            return None
+        seen, wrong = 0, 0
+
+        def show(done: int, mistakes: int) -> None:
+            nonlocal seen, wrong
+            seen, wrong = seen + done, wrong + mistakes
+            bar.set_postfix(accuracy=f"{1.0 - wrong / seen:.4f}", refresh=False)
+            bar.update(done)
+
+        return show
+
+    def _run_bounded(self, run: Run, data: Data) -> None:
+        """Epochs on a budget, which have no certificate: until the mean loss stops falling."""
+        order = self._order(data.n)
+        run.trainer.check(data.rows, data.labels)
+        watch = Watch(self.tol or 0.0, self.n_iter_no_change)
+        total = self.max_iter * (data.n if isinstance(order, str) else len(order))
+        with self._bar(total) as bar:
+            for _ in range(self.max_iter):
+                run.epoch_over(data, order, thread_count(self.n_jobs), self._progress(bar))
+                if self.tol is not None and watch.is_over(run.losses[-1]):
+                    bar.total = bar.n
+                    return
+
+    def _extra(self) -> dict[str, Any]:
+        """What a file must hold beside parameters, attributes and trainer."""
+        return {"gamma": self._gamma, "records": [list(record) for record in self._records]}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        self._gamma = float(extra["gamma"])
+        self._records = [
+            (int(t), int(examples), int(mistakes), float(error))
+            for t, examples, mistakes, error in extra["records"]
+        ]
+        coefs, n_classes = self.dual_coef_, len(self.classes_)
+        want = 1 if n_classes == 2 else n_classes
+        if coefs.size and coefs.shape[0] != want:
+            raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
+        if self._trainer.n_features != self.n_features_in_:
+            raise ValueError(
+                f"support vectors must have {self.n_features_in_} features, "
+                f"got {self._trainer.n_features}"
+            )
+
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
+        self._records = [*getattr(self, "_records", []), *run.records]
+        self._made_with = self._chosen()
+        sparse = issparse(getattr(self, "_fitted_X", None)) or run.trainer.sparse
+        outputs = 1 if len(classes) == 2 else len(classes)
+        self._exported = Exported(run.trainer, self.n_features_in_, sparse, outputs)
