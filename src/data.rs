@@ -55,6 +55,18 @@ pub trait Row: Copy + Send + Sync {
     }
     /// Calls `f(column, value)` for every stored feature. O(nnz).
     fn for_each(self, f: impl FnMut(usize, f64));
+    /// Makes this row, into a block that holds zeros there, the vector of a lane. Column indices outside the
+    /// block are passed over.
+    #[inline]
+    fn pack(self, block: &mut [Lanes<Self::Scalar>], lane: usize) {
+        self.for_each(|j, x| {
+            // A column that occurs twice counts as the sum.
+            if let Some(lanes) = block.get_mut(j) {
+                let z = &mut lanes.0[lane];
+                *z = Self::Scalar::from_f64(z.to_f64() + x);
+            }
+        });
+    }
     /// A copy that outlives the matrix.
     fn keep(self) -> KeptRow<Self::Scalar>;
     /// `<x, x>`. O(nnz).
@@ -296,6 +308,25 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
         for (j, x) in self.0.iter().enumerate() {
             f(j, x.to_f64());
         }
+    }
+    #[inline]
+    fn pack(self, block: &mut [Lanes<S>], lane: usize) {
+        for (lanes, x) in block.iter_mut().zip(self.0) {
+            lanes.0[lane] = *x;
+        }
+    }
+    #[inline]
+    fn norm2(self) -> f64 {
+        // Several sums, that need not wait for one another.
+        let (chunks, rest) = self.0.as_chunks::<8>();
+        let mut sums = [0.0; 8];
+        for chunk in chunks {
+            for (sum, x) in sums.iter_mut().zip(chunk) {
+                *sum += x.to_f64() * x.to_f64();
+            }
+        }
+        let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        sums.iter().sum::<f64>() + rest
     }
     fn keep(self) -> KeptRow<S> {
         KeptRow::Dense(self.0.to_vec())

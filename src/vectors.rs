@@ -103,14 +103,7 @@ impl<S: Scalar> Vectors<S> {
                 if slot.is_multiple_of(WIDTH) {
                     lanes.resize(lanes.len() + d, Lanes([S::default(); WIDTH]));
                 }
-                let block = &mut lanes[slot / WIDTH * d..];
-                row.for_each(|j, x| {
-                    // A column that occurs twice counts as the sum.
-                    if let Some(lanes) = block.get_mut(j) {
-                        let z = &mut lanes.0[slot % WIDTH];
-                        *z = S::from_f64(z.to_f64() + x);
-                    }
-                });
+                row.pack(&mut lanes[slot / WIDTH * d..], slot % WIDTH);
             }
             Store::Sparse { ends, indices, values } => {
                 row.for_each(|j, x| {

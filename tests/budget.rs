@@ -1,8 +1,8 @@
 //! Training on a budget: against the paper's pseudo-code, with every step taken the long way.
 
 use pegasos::{
-    Average, Ball, Binary, Budgeted, CrammerSinger, Dense, Examples, Hinge,
-    Hypothesis, Kernel, Loss, Maintenance, Params, Rows, Trainer,
+    Average, Ball, Binary, Budgeted, CrammerSinger, Dense, Examples, Hinge, Hypothesis, Kernel,
+    Loss, Maintenance, Params, Rows, Trainer,
 };
 
 mod generated;
@@ -114,12 +114,9 @@ impl Naive {
 
     /// The least degradation of merging two, by a grid and then a section search around its best point.
     fn merge(&self, m: &Vector, n: &Vector, born: usize) -> (f64, Vector) {
-        let cost = |h: f64| {
-            self.apart(&[m.clone(), n.clone()], &[self.merged(m, n, h, born)])
-        };
-        let best = (0..=200).min_by(|&i, &j| {
-            cost(f64::from(i) / 200.0).total_cmp(&cost(f64::from(j) / 200.0))
-        });
+        let cost = |h: f64| self.apart(&[m.clone(), n.clone()], &[self.merged(m, n, h, born)]);
+        let best = (0..=200)
+            .min_by(|&i, &j| cost(f64::from(i) / 200.0).total_cmp(&cost(f64::from(j) / 200.0)));
         let middle = f64::from(best.unwrap()) / 200.0;
         let (mut low, mut high) = ((middle - 0.005).max(0.0), (middle + 0.005).min(1.0));
         for _ in 0..60 {
@@ -158,8 +155,7 @@ impl Naive {
                 let other = |n: &usize| *n != m;
                 let all = (0..before.len()).filter(other);
                 let merge = |n: usize| (n, self.merge(&before[m], &before[n], born));
-                let (n, (_, z)) =
-                    all.map(merge).min_by(|a, b| a.1.0.total_cmp(&b.1.0)).unwrap();
+                let (n, (_, z)) = all.map(merge).min_by(|a, b| a.1.0.total_cmp(&b.1.0)).unwrap();
                 self.vectors[n] = z;
                 self.vectors.remove(m);
             }
@@ -240,7 +236,8 @@ fn check<L: Loss + Clone>(rule: Rule, loss: L, kernel: Kernel, maintenance: Main
     let problem = Problem::of_classes(N, 3, rule.outputs(), 11);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
     // Some rows twice in a row, and again later.
-    let order: Vec<usize> = (0..2 * N).map(|k| if k % 9 == 1 { (k - 1) * 7 % N } else { k * 7 % N }).collect();
+    let order: Vec<usize> =
+        (0..2 * N).map(|k| if k % 9 == 1 { (k - 1) * 7 % N } else { k * 7 % N }).collect();
     let recent = Average::Recent { window: 24 };
     for params in [
         Params { lambda: 0.02, average: recent, ..Params::default() },
@@ -255,8 +252,7 @@ fn check<L: Loss + Clone>(rule: Rule, loss: L, kernel: Kernel, maintenance: Main
         let w = trainer.hypothesis();
         assert!(naive.degradation.len() > 50, "{what}: {}", naive.degradation.len());
         assert_eq!(w.n_vectors(), 12);
-        let want: Vec<f64> =
-            (0..N).flat_map(|i| naive.scores(problem.row(i), outputs)).collect();
+        let want: Vec<f64> = (0..N).flat_map(|i| naive.scores(problem.row(i), outputs)).collect();
         near(&scores_of(w, data.rows()), &want, 1e-6, &what);
         let sum: f64 = naive.degradation.iter().sum();
         near(&[report.degradation], &[sum], 1e-6, &what);
@@ -272,8 +268,7 @@ fn check<L: Loss + Clone>(rule: Rule, loss: L, kernel: Kernel, maintenance: Main
                     .collect(),
                 ..naive
             };
-            let want: Vec<f64> =
-                (0..N).flat_map(|i| w.scores(problem.row(i), outputs)).collect();
+            let want: Vec<f64> = (0..N).flat_map(|i| w.scores(problem.row(i), outputs)).collect();
             near(&scores_of(&mean, data.rows()), &want, 1e-6, &what);
         }
     }

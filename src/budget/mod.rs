@@ -136,7 +136,7 @@ struct Scratch<S> {
     /// Coefficients over a.
     coef: Vec<f64>,
     crosses: Vec<S>,
-    costs: Vec<S>,
+    bounds: Vec<S>,
     row: Vec<S>,
 }
 
@@ -389,7 +389,8 @@ impl<S: Scalar> Budgeted<S> {
             match self.maintenance {
                 Maintenance::Merge => {
                     self.distances.widen(self.support.width());
-                    self.distances.set(slot, &column);
+                    self.distances.set_row(slot, &column);
+                    self.distances.set_column(slot, n);
                 }
                 Maintenance::Project | Maintenance::Projectron { .. } => {
                     if Some(slot) != self.support.hole {
@@ -494,10 +495,12 @@ impl<S: Scalar> Budgeted<S> {
                     let slot = self.insert(x);
                     self.distances.widen(self.support.width());
                     self.scratch.column.resize(self.support.slots(), S::default());
-                    self.distances.set(slot, &self.scratch.column);
+                    self.distances.set_row(slot, &self.scratch.column);
                     self.raise(slot, &coef);
                     if full {
-                        self.merge();
+                        self.merge(slot);
+                    } else {
+                        self.distances.set_column(slot, self.support.slots());
                     }
                 }
                 Maintenance::Project | Maintenance::Projectron { .. } => {
@@ -582,33 +585,39 @@ impl<S: Scalar> Budgeted<S> {
         }
     }
 
-    fn merge(&mut self) {
+    /// Merges two vectors, when `new` has just come; of the distances to it those in its row are known.
+    fn merge(&mut self, new: usize) {
         let Some(gamma) = self.support.kernel.gaussian() else {
             unreachable!("only Gaussian kernels are merged");
         };
         let m = self.support.smallest();
         let a = self.support.size[m];
         if a == 0.0 {
-            self.drop_slot(m);
-            return;
+            self.distances.set_column(new, self.support.slots());
+            return self.drop_slot(m);
         }
+        self.distances.mirror(new, m);
         let support = &self.support;
-        let Scratch { crosses, costs, .. } = &mut self.scratch;
+        let Scratch { crosses, bounds, .. } = &mut self.scratch;
         let width = support.width();
         crosses.resize(width, S::default());
-        costs.resize(width, S::default());
+        bounds.resize(width, S::default());
         let of_m = support.coef(m);
         let some: Vec<(usize, f64)> =
             of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
         S::mix(&some, &support.rounded, support.stride(), &mut crosses[..width]);
         let distances = self.distances.row(m);
         let (b, c) = (&support.size[..width], &crosses[..width]);
-        S::merge_costs(gamma, a, &distances[..width], b, c, &mut costs[..width]);
-        costs[m] = S::from_f64(f64::NAN);
-        let n = S::least(&costs[..width]);
+        let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
         let apart = distances[n].to_f64();
         let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
         let place = Place::best(gamma * apart, a, support.size[n], c);
+        if new != m && new != n {
+            self.distances.set_column(new, support.slots());
+        } else {
+            // The row of the one that stays is about to be made anew, of both as they are.
+            self.distances.mirror(new, if new == m { n } else { m });
+        }
         self.merge_at(m, n, &place, apart);
         self.count_degradation(place.degradation);
     }
@@ -649,9 +658,8 @@ impl<S: Scalar> Budgeted<S> {
         }
 
         // Scores: minus what the two gave.
-        let minus = |slot: usize| -> Vec<f64> {
-            self.support.coef(slot).iter().map(|v| -v).collect()
-        };
+        let minus =
+            |slot: usize| -> Vec<f64> { self.support.coef(slot).iter().map(|v| -v).collect() };
         let (minus_m, minus_n) = (minus(m), minus(n));
         let panel = &mut self.panel;
         S::lift(&minus_m, &panel.k[m], &mut panel.scores);
@@ -675,7 +683,8 @@ impl<S: Scalar> Budgeted<S> {
         row.resize(slots, S::default());
         let (to_m, to_n) = (&self.distances.row(m)[..slots], &self.distances.row(n)[..slots]);
         S::between(h, to_m, to_n, apart, row);
-        self.distances.set(n, row);
+        self.distances.set_row(n, row);
+        self.distances.set_column(n, slots);
 
         let to_n = panel.distances[n];
         let (to_m, out) = (panel.distances[m], &mut panel.distances[n]);
@@ -724,7 +733,8 @@ impl<S: Scalar> Budgeted<S> {
                 // How far from the span the example is, as the threshold measures it.
                 let away = if distance == 0.0 { 0.0 } else { distance / threshold };
                 if loss > away {
-                    let square = coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);
+                    let square =
+                        coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);
                     let tau = (loss / square).min(1.0).min(2.0 * (loss - away) / square);
                     let coef: Vec<f64> = coef.iter().map(|c| tau * c).collect();
                     self.absorb(&coef, own - distance);
@@ -842,8 +852,7 @@ impl<S: Scalar> Budgeted<S> {
     /// The coefficients of the average, slot after slot; `None` if nothing is averaged.
     fn averaged(&self) -> Option<Vec<f64>> {
         let mean = |(v, u): (&f64, &f64)| (self.sum_a * v - u) / self.sum_q;
-        (self.sum_q > 0.0)
-            .then(|| self.support.v.iter().zip(&self.support.u).map(mean).collect())
+        (self.sum_q > 0.0).then(|| self.support.v.iter().zip(&self.support.u).map(mean).collect())
     }
 
     /// Moves all of the scale but `a` into v, leaving w as it is.
@@ -921,6 +930,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         panel.rows.clear();
         panel.rows.extend_from_slice(rows);
         panel.vectors.clear();
+        rows.iter().for_each(|&i| x.prefetch(i));
         for &i in rows {
             panel.vectors.push(i, x.row(i));
         }

@@ -104,7 +104,8 @@ impl InverseGram {
 
     /// Forgets all vectors but keeps the slots.
     pub fn clear(&mut self) {
-        for part in [&mut self.q, &mut self.plus, &mut self.minus, &mut self.diagonal, &mut self.d] {
+        for part in [&mut self.q, &mut self.plus, &mut self.minus, &mut self.diagonal, &mut self.d]
+        {
             part.fill(0.0);
         }
     }

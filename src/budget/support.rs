@@ -69,6 +69,19 @@ impl<S: Scalar> Rows for KeptRows<'_, S> {
     fn prefetch(&self, _: usize) {}
 }
 
+/// Where `is` holds: a search that looks at many entries at a time, for few.
+fn positions<T>(all: &[T], is: impl Fn(&T) -> bool + Copy) -> impl Iterator<Item = usize> {
+    const MANY: usize = 32;
+    let chunks = all.chunks(MANY).enumerate();
+    // Not `any`, which stops to look after every one.
+    chunks.filter(move |(_, chunk)| chunk.iter().fold(false, |found, x| found | is(x))).flat_map(
+        move |(at, chunk)| {
+            let places = (at * MANY..).zip(chunk);
+            places.filter(move |(_, x)| is(x)).map(|(place, _)| place)
+        },
+    )
+}
+
 impl<S: Scalar> Support<S> {
     /// None yet. They are kept sparse only if they may be, and have so many features that it pays.
     pub fn new(kernel: Kernel, outputs: usize, n_features: usize, may_be_sparse: bool) -> Self {
@@ -154,8 +167,7 @@ impl<S: Scalar> Support<S> {
     pub fn find<R: Row<Scalar = S>>(&self, x: R) -> Option<usize> {
         let norm2 = S::from_f64(x.norm2());
         let mut features: Option<Vec<S>> = None;
-        let mut alike = (0..self.slots()).filter(|&slot| self.norms[slot] == norm2);
-        alike.find(|&slot| {
+        positions(&self.norms, |norm| *norm == norm2).find(|&slot| {
             if Some(slot) == self.hole {
                 return false;
             }
@@ -266,7 +278,7 @@ impl<S: Scalar> Support<S> {
     /// The vector whose removal costs least, of several the oldest.
     pub fn smallest(&self) -> usize {
         let smallest = self.size[f64::least(&self.size)];
-        let slots = (0..self.slots()).filter(|&slot| self.size[slot] == smallest);
+        let slots = positions(&self.size[..self.slots()], |size| *size == smallest);
         slots.min_by_key(|&slot| self.born[slot]).unwrap_or(0)
     }
 

@@ -356,9 +356,7 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
 }
 
 /// The model, copied when first asked for.
-fn frozen<S: Scalar, L: Loss + Clone>(
-    problem: &mut Problem<Expansion<S>, L>,
-) -> Arc<Expansion<S>> {
+fn frozen<S: Scalar, L: Loss + Clone>(problem: &mut Problem<Expansion<S>, L>) -> Arc<Expansion<S>> {
     let Problem { trainer, frozen, .. } = problem;
     let model = || {
         let kept = trainer.hypothesis_mut().take_kept();
@@ -656,14 +654,15 @@ impl KernelTrainer {
             problem: &Unbounded<S, L>,
             dict: &Bound<'_, PyDict>,
         ) -> PyResult<()> {
-            let (total, updates, t, state, rows, n_rows, (indptr, indices, values)) = py.detach(|| {
-                let problem = lock(problem);
-                let updates = problem.trainer.updates();
-                let w = problem.trainer.hypothesis();
-                let rows = w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
-                let t = problem.trainer.t();
-                (problem.total, updates, t, w.state(), rows, w.n_rows(), vectors(w))
-            });
+            let (total, updates, t, state, rows, n_rows, (indptr, indices, values)) =
+                py.detach(|| {
+                    let problem = lock(problem);
+                    let updates = problem.trainer.updates();
+                    let w = problem.trainer.hypothesis();
+                    let rows = w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
+                    let t = problem.trainer.t();
+                    (problem.total, updates, t, w.state(), rows, w.n_rows(), vectors(w))
+                });
             let rows: Option<Vec<i64>> = rows;
             set_totals(dict, &total)?;
             dict.set_item("updates", updates)?;

@@ -6,9 +6,7 @@
 
 use crate::scalar::{Index, Scalar};
 
-pub use super::maintenance::{
-    between, gaussian, least, lift, merge_costs, mix, update_and_multiply,
-};
+pub use super::maintenance::{between, gaussian, least, lift, mix, partner, update_and_multiply};
 
 /// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.
 pub const LANES: usize = 16;

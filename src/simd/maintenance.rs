@@ -87,67 +87,179 @@ pub fn between<const FMA: bool, S: Scalar + Float>(
 /// least and all within 1%, by trials over the range of all three arguments.
 const NEWTON: usize = 2;
 
-/// For every vector n, by how much w degrades if it is merged with a vector m whose coefficients are no
-/// larger: `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given the distances to m,
-/// `B = ||a_n||^2` and `C = <a_m, a_n>`. Lengths must be multiples of [`LANES`]. See `budget/merge.rs` for
-/// the derivation.
+/// Candidates that are looked at together.
+const BATCH: usize = 64;
+
+/// For vectors n, by how much w degrades if they are merged with a vector m whose coefficients are no larger:
+/// `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given `L = -ln k(x_m, x_n)`, `||a_n||^2 / A`
+/// and `<a_m, a_n> / A`. See `budget/merge.rs` for the derivation.
 #[inline(always)]
 pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
+    log: &[S],
+    ratio: &[S],
+    cross: &[S],
+    out: &mut [S],
+) {
+    let len = out.len();
+    let (log, ratio, cross) = (&log[..len], &ratio[..len], &cross[..len]);
+    let (one, two, four) = (S::UNIT, S::from_f64(2.0), S::from_f64(4.0));
+    let tiny = S::from_f64(1e-6);
+    let (steep, half) = (S::from_f64(0.05), S::from_f64(0.5));
+    // Stage by stage, so that each is a plain loop that the compiler turns into vectors.
+    let (mut r, mut x) = ([S::ZERO; BATCH], [S::UNIT; BATCH]);
+    let (r, x) = (&mut r[..len], &mut x[..len]);
+    for k in 0..len {
+        r[k] = (one / ratio[k]).sqrt();
+    }
+    for _ in 0..NEWTON {
+        for k in 0..len {
+            let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
+            let q2 = q * q;
+            let sum = one + q2;
+            let turn = two * cross[k] * r[k] * q;
+            let whole = sum + turn;
+            let whole = if whole < tiny { tiny } else { whole };
+            let square = whole * whole;
+            let slope = square - log[k] * (four * q2 + turn * sum);
+            let least = steep * square;
+            let slope = if slope < least { least } else { slope };
+            let next = x[k] - (x[k] * whole - (one - q2)) * whole / slope;
+            let next = if next > one { one } else { next };
+            x[k] = if next < S::ZERO { S::ZERO } else { next };
+        }
+    }
+    for k in 0..len {
+        let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
+        let rho = cross[k] * r[k];
+        let whole = one + q * q + two * rho * q;
+        let whole = if whole < tiny { tiny } else { whole };
+        let h = q * (q + rho) / whole;
+        let h = if h < S::ZERO { S::ZERO } else { h };
+        let h = if h > half { half } else { h };
+        let g = one - h;
+        let (of_m, of_n) = (g * g, h * h);
+        let twice = S::ZERO - two * log[k];
+        let gone_m = (twice * of_m).exp_m1::<FMA>();
+        let gone_n = (twice * of_n).exp_m1::<FMA>();
+        let lost = (twice * h * g).exp_m1::<FMA>();
+        let both = (S::ZERO - log[k] * (of_m + of_n)).exp::<FMA>();
+        out[k] = two * cross[k] * both * lost - gone_m - gone_n * ratio[k];
+    }
+}
+
+/// The vector n with which m, whose coefficients are no larger than any other's, is merged at the least cost;
+/// given the squared distances to m, `A`, every `B = ||a_n||^2` and every `C = <a_m, a_n>`. `bounds` is room.
+///
+/// Two bounds from below, which take one exponential together, leave few candidates (one to ten of 500, in
+/// trials) whose place must be found. A merger is a matrix of rank one, and none is nearer to `a_m phi(x_m) + a_n
+/// phi(x_n)` than its second singular value. And no merger of vectors so far apart costs less than that of
+/// two with the same coefficients, `2 A (1 - sqrt(kappa))^2` (from L = 2 on, at least what it is there).
+#[inline(always)]
+pub fn partner<const FMA: bool, S: Scalar + Float>(
     gamma: f64,
-    a: f64,
+    (m, a): (usize, f64),
     distances: &[S],
     b: &[f64],
     c: &[S],
-    out: &mut [S],
-) {
-    let (one, two, four) = (S::UNIT, S::from_f64(2.0), S::from_f64(4.0));
-    let (most, tiny) = (S::from_f64(40.0), S::from_f64(1e-6));
-    let (steep, half) = (S::from_f64(0.05), S::from_f64(0.5));
-    let (gamma, inverse) = (S::from_f64(gamma), S::from_f64(1.0 / a));
-    let len = out.len();
+    bounds: &mut [S],
+) -> usize {
+    let (one, two, half) = (S::UNIT, S::from_f64(2.0), S::from_f64(0.5));
+    // So far apart that nothing is gained.
+    let (most, gamma, inverse) = (S::from_f64(40.0), S::from_f64(gamma), 1.0 / a);
+    // 2 (1 - e^-1)^2, rounded down.
+    let furthest = S::from_f64(0.799);
+    // Of two that cancel, all sums are 0.
+    let (small, least_sum) = (S::from_f64(inverse), S::from_f64(1e-30));
+    let len = bounds.len();
     let (distances, b, c) = (&distances[..len], &b[..len], &c[..len]);
-    for at in (0..len).step_by(LANES) {
-        let (distances, b) = (&distances[at..at + LANES], &b[at..at + LANES]);
-        let (c, out) = (&c[at..at + LANES], &mut out[at..at + LANES]);
+    // Apart, as a loop with numbers of two widths takes half as many at a time.
+    for k in 0..len {
+        bounds[k] = S::from_f64(b[k] * inverse);
+    }
+    for k in 0..len {
+        let far = gamma * distances[k];
+        let log = if far > most { most } else { far };
+        let (ratio, cross) = (bounds[k], c[k] * small);
+        // sqrt(kappa) - 1, of which all else is made, so that nothing cancels.
+        let less = (S::ZERO - half * log).exp_m1::<FMA>();
+        let root = one + less;
+        let kappa = root * root;
+        let gone = less * (one + root) * (one + kappa);
+        let sum = half * (one + ratio) + cross * kappa;
+        let product = (cross * cross - ratio) * gone;
+        let product = if product < S::ZERO { S::ZERO } else { product };
+        let rest = sum * sum - product;
+        let rest = if rest < S::ZERO { S::ZERO } else { rest }.sqrt();
+        let whole = sum + rest;
+        let singular = product / if whole < least_sum { least_sum } else { whole };
+        let alike = two * less * less;
+        let alike = if alike > furthest { furthest } else { alike };
+        bounds[k] = if singular > alike { singular } else { alike };
+    }
+    bounds[m] = S::from_f64(f64::NAN);
+
+    // The most promising of every so many, for a start.
+    let infinite = S::from_f64(f64::INFINITY);
+    let mut least = [infinite; LANES];
+    let mut group = [0_u32; LANES];
+    for (number, bounds) in (0..).zip(bounds.chunks_exact(LANES)) {
         for l in 0..LANES {
-            let log = gamma * distances[l];
-            // So far apart that nothing is gained.
-            let log = if log > most { most } else { log };
-            let r2 = S::from_f64(a / b[l]);
-            let r = r2.sqrt();
-            let cross = c[l] * inverse;
-            let rho = cross * r;
-            let mut x = one;
-            for _ in 0..NEWTON {
-                let q = r * (S::ZERO - log * x).exp::<FMA>();
-                let q2 = q * q;
-                let sum = one + q2;
-                let turn = two * rho * q;
-                let whole = sum + turn;
-                let whole = if whole < tiny { tiny } else { whole };
-                let square = whole * whole;
-                let slope = square - log * (four * q2 + turn * sum);
-                let least = steep * square;
-                let slope = if slope < least { least } else { slope };
-                x = x - (x * whole - (one - q2)) * whole / slope;
-                x = if x > one { one } else { x };
-                x = if x < S::ZERO { S::ZERO } else { x };
-            }
-            let q = r * (S::ZERO - log * x).exp::<FMA>();
-            let whole = one + q * q + two * rho * q;
-            let whole = if whole < tiny { tiny } else { whole };
-            let h = q * (q + rho) / whole;
-            let h = if h < S::ZERO { S::ZERO } else { h };
-            let h = if h > half { half } else { h };
-            let g = one - h;
-            let (of_m, of_n) = (g * g, h * h);
-            let both = (S::ZERO - log * (of_m + of_n)).exp::<FMA>();
-            let gone_m = (S::ZERO - two * log * of_m).exp_m1::<FMA>();
-            let gone_n = (S::ZERO - two * log * of_n).exp_m1::<FMA>();
-            let lost = both * (S::ZERO - two * log * h * g).exp_m1::<FMA>();
-            out[l] = two * cross * lost - gone_m - gone_n / r2;
+            let less = bounds[l] < least[l];
+            least[l] = if less { bounds[l] } else { least[l] };
+            group[l] = if less { number } else { group[l] };
         }
     }
+    let (mut which, mut count) = ([0; BATCH], 0);
+    for l in 0..LANES {
+        if least[l] < infinite {
+            which[count] = group[l] as usize * LANES + l;
+            // Once is enough.
+            bounds[which[count]] = infinite;
+            count += 1;
+        }
+    }
+    // Then all whose bound is below the least cost so far.
+    let (mut best, mut cost) = (m, infinite);
+    let mut log = [S::ZERO; BATCH];
+    let mut ratio = [one; BATCH];
+    let mut cross = [S::ZERO; BATCH];
+    let mut costs = [S::ZERO; BATCH];
+    let mut chunks = bounds.chunks_exact(LANES).enumerate();
+    while count > 0 {
+        for (slot, &n) in which[..count].iter().enumerate() {
+            let far = gamma * distances[n];
+            log[slot] = if far > most { most } else { far };
+            ratio[slot] = S::from_f64(b[n] * inverse);
+            cross[slot] = c[n] * small;
+        }
+        let len = count.next_multiple_of(LANES);
+        merge_costs::<FMA, S>(&log, &ratio, &cross, &mut costs[..len]);
+        for (&n, &this) in which[..count].iter().zip(&costs) {
+            if this < cost {
+                (best, cost) = (n, this);
+            }
+        }
+        count = 0;
+        while count <= BATCH - LANES {
+            let Some((at, bounds)) = chunks.next() else {
+                break;
+            };
+            let mut any = false;
+            for bound in bounds {
+                any |= *bound < cost;
+            }
+            if !any {
+                continue;
+            }
+            for (l, bound) in bounds.iter().enumerate() {
+                if *bound < cost {
+                    which[count] = at * LANES + l;
+                    count += 1;
+                }
+            }
+        }
+    }
+    best
 }
 
 /// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a multiple

@@ -83,16 +83,17 @@ pub trait Simd: Sized {
     fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]);
     /// Squared distances to `h x_m + (1 - h) x_n` from those to `x_m` and `x_n`, `apart` from each other.
     fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]);
-    /// `||dw||^2 / a` of a merger with each vector n, of squared norms `b[n] >= a` and products `c[n]` of
-    /// coefficients. Lengths must be multiples of [`LANES`].
-    fn merge_costs(
+    /// The vector n whose merger with m costs least; given m and the squared norm of its coefficients, the squared
+    /// distances to m, the squared norms `b[n]`, none of which is smaller, and the products `c[n]` of coefficients.
+    /// The length of `bounds`, which is room, must be a multiple of [`LANES`]; vectors of infinite norm do not count.
+    fn partner(
         gamma: f64,
-        a: f64,
+        m: (usize, f64),
         distances: &[Self],
         b: &[f64],
         c: &[Self],
-        out: &mut [Self],
-    );
+        bounds: &mut [Self],
+    ) -> usize;
     /// The first of the least values, NaN not counted. The length must be a multiple of [`LANES`].
     fn least(values: &[Self]) -> usize;
 }
@@ -204,15 +205,15 @@ mod portable {
                 fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]) {
                     body::between::<false, _>(h, to_m, to_n, apart, out);
                 }
-                fn merge_costs(
+                fn partner(
                     gamma: f64,
-                    a: f64,
+                    m: (usize, f64),
                     distances: &[Self],
                     b: &[f64],
                     c: &[Self],
-                    out: &mut [Self],
-                ) {
-                    body::merge_costs::<false, _>(gamma, a, distances, b, c, out);
+                    bounds: &mut [Self],
+                ) -> usize {
+                    body::partner::<false, _>(gamma, m, distances, b, c, bounds)
                 }
                 fn least(values: &[Self]) -> usize {
                     body::least::<false, _>(values)

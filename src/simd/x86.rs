@@ -103,12 +103,18 @@ shells!(gaussian<S: Number>(gamma: f64, zz: &[S], xx: &[S; WIDTH], block: &mut [
 shells!(lift<S: Number>(coef: &[f64], k: &Lanes<S>, scores: &mut [Lanes<S>]) -> ());
 shells!(mix<S: Number>(coef: &[(usize, f64)], w: &[S], stride: usize, out: &mut [S]) -> ());
 shells!(between<S: Number>(h: f64, to_m: &[S], to_n: &[S], apart: f64, out: &mut [S]) -> ());
-shells!(merge_costs<S: Number>(gamma: f64, a: f64, distances: &[S], b: &[f64], c: &[S], out: &mut [S]) -> ());
+shells!(partner<S: Number>(gamma: f64, m: (usize, f64), distances: &[S], b: &[f64], c: &[S], bounds: &mut [S]) -> usize);
 shells!(least<S: Number>(values: &[S]) -> usize);
 shells!(update_and_multiply<>(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) -> ());
 
 /// [`Simd::update_and_multiply`].
-pub fn update_and_multiply_now(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) {
+pub fn update_and_multiply_now(
+    q: &mut [f64],
+    plus: &[f64],
+    minus: &[f64],
+    k: &[f64],
+    out: &mut [f64],
+) {
     update_and_multiply::at(level(), q, plus, minus, k, out);
 }
 
@@ -308,15 +314,15 @@ macro_rules! at_level {
                 between::at(level(), h, to_m, to_n, apart, out);
             }
             #[inline(always)]
-            fn merge_costs(
+            fn partner(
                 gamma: f64,
-                a: f64,
+                m: (usize, f64),
                 distances: &[Self],
                 b: &[f64],
                 c: &[Self],
-                out: &mut [Self],
-            ) {
-                merge_costs::at(level(), gamma, a, distances, b, c, out);
+                bounds: &mut [Self],
+            ) -> usize {
+                partner::at(level(), gamma, m, distances, b, c, bounds)
             }
             #[inline(always)]
             fn least(values: &[Self]) -> usize {
