@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from tqdm import tqdm
 
+#: Epochs without progress that end a fit on a budget.
+_PATIENCE = 5
+
 #: An average of recent iterates reaches back this many updates where nothing bounds it.
 _UNBOUNDED = 2**62
 
@@ -84,7 +87,6 @@ class KernelMachine(_PegasosBase):
     learning_rate = "pegasos"
     early_stopping = False
     shards = 1
-    n_iter_no_change = 5
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -323,12 +325,20 @@ class KernelMachine(_PegasosBase):
             "batch_size": int(self.batch_size),
             "average": average,
             "average_from": average_from,
-            # Errors that a budget has made long ago are forgotten.
-            "window": _UNBOUNDED if self.budget is None else 2 * int(self.budget),
+            "window": self._window(),
             "budget": None if self.budget is None else int(self.budget),
             "threshold": 0.0,
             "margin": False,
         }
+
+    def _window(self) -> int:
+        """How many updates an average of recent iterates reaches back."""
+        if self.budget is None:
+            return _UNBOUNDED
+        # Errors that maintenance has made long ago are to be forgotten. Vectors that were removed are not part
+        # of the average either, so where they are, it must be short to do no harm.
+        removes = getattr(self, "maintenance", None) in ("remove", "random")
+        return max(1, int(self.budget) // 20) if removes else 2 * int(self.budget)
 
     def _run_options(self) -> dict[str, Any]:
         return {} if self.history is None else {"every": int(self.history)}
@@ -351,7 +361,7 @@ class KernelMachine(_PegasosBase):
         """Epochs on a budget, which have no certificate: until the mean loss stops falling."""
         order = self._order(data.n)
         run.trainer.check(data.rows, data.labels)
-        watch = Watch(self.tol or 0.0, self.n_iter_no_change)
+        watch = Watch(self.tol or 0.0, _PATIENCE)
         total = self.max_iter * (data.n if isinstance(order, str) else len(order))
         with self._bar(total) as bar:
             for _ in range(self.max_iter):

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable, Iterator
 
-__all__ = ["make_checkerboard"]
+__all__ = ["make_checkerboard", "make_waveform"]
+
+_Examples = tuple[np.ndarray, np.ndarray]
 
 
+@overload
+def make_checkerboard(n_samples: int, random_state: Any = None) -> _Examples: ...
+@overload
 def make_checkerboard(
-    n_samples: int, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+    n_samples: int, random_state: Any = None, *, chunk_size: int
+) -> Iterator[_Examples]: ...
+def make_checkerboard(
+    n_samples: int, random_state: Any = None, *, chunk_size: int | None = None
+) -> _Examples | Iterator[_Examples]:
     """Points of a board of 4 x 4 fields in two colours.
 
     Parameters
@@ -23,6 +32,9 @@ def make_checkerboard(
         How many points.
     random_state : int, RandomState or None, default=None
         Their seed.
+    chunk_size : int or None, default=None
+        If given, the points come in chunks of as many (fewer in the last), drawn when asked for: a
+        stream in constant memory, of the same points.
 
     Returns
     -------
@@ -31,6 +43,8 @@ def make_checkerboard(
     y : ndarray of shape (n_samples,), int64
         The colours of their fields, 0 or 1. No linear model does better than chance; a Gaussian kernel
         can do without error.
+
+    With ``chunk_size``, an iterator of such pairs instead.
 
     References
     ----------
@@ -42,7 +56,86 @@ def make_checkerboard(
     >>> X, y = make_checkerboard(1000, random_state=0)
     >>> X.shape, sorted(set(y.tolist()))
     ((1000, 2), [0, 1])
+    >>> [len(y) for X, y in make_checkerboard(1000, random_state=0, chunk_size=400)]
+    [400, 400, 200]
     """
     random = check_random_state(random_state)
-    X = random.uniform(0.0, 4.0, (n_samples, 2))
-    return X, (X.astype(int).sum(axis=1) % 2).astype("int64")
+
+    def draw(n: int) -> _Examples:
+        X = random.uniform(0.0, 4.0, (n, 2))
+        return X, (X.astype(int).sum(axis=1) % 2).astype("int64")
+
+    return _in_chunks(draw, n_samples, chunk_size)
+
+
+@overload
+def make_waveform(n_samples: int, random_state: Any = None) -> _Examples: ...
+@overload
+def make_waveform(
+    n_samples: int, random_state: Any = None, *, chunk_size: int
+) -> Iterator[_Examples]: ...
+def make_waveform(
+    n_samples: int, random_state: Any = None, *, chunk_size: int | None = None
+) -> _Examples | Iterator[_Examples]:
+    """Breiman's waves: three classes, each a random mixture of two of three waves, and noise.
+
+    Parameters
+    ----------
+    n_samples : int
+        How many examples.
+    random_state : int, RandomState or None, default=None
+        Their seed.
+    chunk_size : int or None, default=None
+        If given, the examples come in chunks of as many (fewer in the last), drawn when asked for: a
+        stream in constant memory, of the same examples.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 21), float64
+        ``u h_a + (1 - u) h_b`` with u uniform in [0, 1), plus normal noise of variance 1 in every
+        feature. The waves are triangles, ``max(6 - |j - c|, 0)`` for j = 1, ..., 21, around 11, 15
+        and 7.
+    y : ndarray of shape (n_samples,), int64
+        Which two waves: the first and the second, the first and the third, the second and the third, 0, 1
+        or 2, equally likely. No classifier is right in more than about 86.8%.
+
+    With ``chunk_size``, an iterator of such pairs instead.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, R. Olshen, C. Stone. "Classification and regression trees." Wadsworth
+    (1984), pages 49 to 55 and 169. The "waveform" data of the UCI repository.
+
+    Examples
+    --------
+    >>> from pegasos.datasets import make_waveform
+    >>> X, y = make_waveform(1000, random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((1000, 21), [0, 1, 2])
+    """
+    random = check_random_state(random_state)
+    # A stream for each kind of number, so that examples do not depend on where chunks end.
+    seeds = random.randint(np.iinfo(np.int32).max, size=3)
+    classes, mixtures, noise = (np.random.RandomState(seed) for seed in seeds)
+    place = np.arange(1, 22)
+    waves = np.array([np.maximum(6.0 - np.abs(place - centre), 0.0) for centre in (11, 15, 7)])
+    first, second = waves[[0, 0, 1]], waves[[1, 2, 2]]
+
+    def draw(n: int) -> _Examples:
+        y = (3.0 * classes.uniform(size=n)).astype("int64")
+        u = mixtures.uniform(size=(n, 1))
+        return u * first[y] + (1.0 - u) * second[y] + noise.standard_normal((n, 21)), y
+
+    return _in_chunks(draw, n_samples, chunk_size)
+
+
+def _in_chunks(
+    draw: Callable[[int], _Examples], n_samples: int, chunk_size: int | None
+) -> _Examples | Iterator[_Examples]:
+    if n_samples < 0:
+        raise ValueError(f"n_samples must be >= 0, got {n_samples}")
+    if chunk_size is None:
+        return draw(n_samples)
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be >= 1, got {chunk_size}")
+    return (draw(min(chunk_size, n_samples - start)) for start in range(0, n_samples, chunk_size))

@@ -46,7 +46,7 @@ pub enum Maintenance {
         /// Of the choice.
         seed: u64,
     },
-    /// The vector that the others can replace best is projected onto them. O(B^2).
+    /// The vector with the smallest `||a||^2 k(x, x)`, of several the oldest, is projected onto the others. O(B^2).
     Project,
     /// The vector with the smallest coefficients is merged with the one that makes least of it. Gaussian
     /// kernels only. O(B outputs + features).
@@ -750,21 +750,15 @@ impl<S: Scalar> Budgeted<S> {
         if !full {
             return self.enlist(x, coef, distance);
         }
-        let mut best = (None, size * distance);
-        for slot in self.support.occupied() {
-            let size = self.support.size[slot] / self.support.own[slot];
-            let cost = size * self.gram.distance_if(slot, distance);
-            if cost < best.1 {
-                best = (Some(slot), cost);
-            }
-        }
-        let (Some(p), cost) = best else {
+        let p = self.support.smallest();
+        if size * own < self.support.size[p] {
             self.absorb(coef, own - distance);
-            return self.count_degradation(best.1);
-        };
+            return self.count_degradation(size * distance);
+        }
         self.enlist(x, coef, distance);
-        let (d, _) = self.gram.remove(p);
+        let (d, distance) = self.gram.remove(p);
         self.gram.d = d;
+        let cost = self.support.size[p] / self.support.own[p] * distance;
         let outputs = self.support.outputs;
         let v = self.support.coef(p).to_vec();
         let u = self.support.u.get(p * outputs..(p + 1) * outputs).map(<[f64]>::to_vec);
