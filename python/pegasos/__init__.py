@@ -4,6 +4,7 @@ from pegasos._core import InternalError, __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier, merge
 from pegasos._online import OnlineGradientClassifier
+from pegasos._projectron import ProjectronClassifier
 from pegasos.io import load, save
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "KernelPegasosClassifier",
     "OnlineGradientClassifier",
     "PegasosClassifier",
+    "ProjectronClassifier",
     "__version__",
     "load",
     "merge",

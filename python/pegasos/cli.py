@@ -26,6 +26,7 @@ from pegasos import io
 from pegasos._core import __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
+from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: The defaults of the estimator's parameters are those of the options.
-_DEFAULTS = {
-    name: parameter.default
-    for name, parameter in inspect.signature(PegasosClassifier).parameters.items()
-}
+def _defaults(estimator: type) -> dict[str, Any]:
+    parameters = inspect.signature(estimator).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
+
+
+#: The defaults of the estimators' parameters are those of the options.
+_DEFAULTS = _defaults(PegasosClassifier)
+_KERNEL_DEFAULTS = _defaults(KernelPegasosClassifier)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,6 +140,7 @@ _EXAMPLES = """\
 examples:
   pegasos train train.svm -o model.safetensors --alpha 1e-5 --test-size 0.1
   pegasos train iris.csv -o iris.safetensors --label species --loss log_loss --alpha 0.01 --seed 0
+  pegasos train letters.csv -o letters.safetensors --kernel rbf --gamma 0.25 --budget 500
   pegasos predict iris.safetensors new.csv --proba -o probabilities.tsv
 
 DATA is told by its ending:
@@ -168,7 +173,7 @@ def _parser() -> _Parser:
         added.set_defaults(command=command)
         return added
 
-    train = add("train", _train, "train a linear model and write it to a file")
+    train = add("train", _train, "train a linear model, or with --kernel a kernel machine, and write it to a file")
     train.add_argument("data", metavar="DATA", help="the examples to learn from; see below")
     train.add_argument(
         "-o", "--output", metavar="MODEL", required=True, help="the file to write the model to"
@@ -218,16 +223,29 @@ def _add_label(parser: argparse._ActionsContainer) -> None:
     )
 
 
+#: The option for each parameter.
+_OPTIONS: dict[str, str] = {
+    "kernel": "--kernel",
+    "multi_class": "--multi-class",
+    "fit_intercept": "--no-intercept",
+}
+
+
 def _add_training_options(parser: _Parser) -> None:
     def option(
         group: argparse._ArgumentGroup, name: str, param: str, text: str, **keywords: Any
     ) -> None:
-        """An option for a parameter of the estimator, whose default it takes."""
+        """An option for a parameter of an estimator, which has the default."""
+        defaults = [of[param] for of in (_DEFAULTS, _KERNEL_DEFAULTS) if param in of]
+        said = _text(defaults[0])
+        if defaults[-1] != defaults[0]:
+            said += f", with --kernel {_text(defaults[-1])}"
+        _OPTIONS[param] = name
         group.add_argument(
             name,
             dest=param,
-            default=_DEFAULTS[param],
-            help=f"{text} (default: {_text(_DEFAULTS[param])})",
+            default=argparse.SUPPRESS,
+            help=f"{text} (default: {said})",
             **keywords,
         )
 
@@ -244,6 +262,7 @@ def _add_training_options(parser: _Parser) -> None:
     )
     group.add_argument(
         "--multi-class",
+        default=argparse.SUPPRESS,
         choices=_choices("multi_class"),
         help="how more than two classes are told apart: all in one problem, or each from the "
         "others (default: all in one for the hinge loss, ovr for others)",
@@ -252,6 +271,7 @@ def _add_training_options(parser: _Parser) -> None:
         "--no-intercept",
         dest="fit_intercept",
         action="store_false",
+        default=argparse.SUPPRESS,
         help="scores are 0 where all features are",
     )
     option(
@@ -260,6 +280,42 @@ def _add_training_options(parser: _Parser) -> None:
         "class_weight",
         "'balanced' makes every class as important as any other, however rare",
         choices=["balanced"],
+    )
+
+    group = parser.add_argument_group("kernel machines")
+    group.add_argument(
+        "--kernel",
+        default=argparse.SUPPRESS,
+        choices=["linear", "poly", "rbf", "sigmoid"],
+        help="train a kernel machine, without an intercept (default: a linear model)",
+    )
+    option(
+        group,
+        "--gamma",
+        "gamma",
+        "of the kernel; 'scale' is 1 over the number of features and their variance, 'auto' 1 over "
+        "their number",
+        type=_gamma,
+        metavar="G",
+    )
+    option(group, "--degree", "degree", "of 'poly'", type=int, metavar="N")
+    option(group, "--coef0", "coef0", "of 'poly' and 'sigmoid'", type=float, metavar="C")
+    option(
+        group,
+        "--budget",
+        "budget",
+        "the most support vectors there may be: constant time and memory, however many the examples; "
+        "'none' keeps all",
+        type=_integer_or_none,
+        metavar="B",
+    )
+    option(
+        group,
+        "--maintenance",
+        "maintenance",
+        "what happens to a support vector too many: it is merged with another, projected onto the others, "
+        "or one is removed",
+        choices=_choices("maintenance", KernelPegasosClassifier),
     )
 
     group = parser.add_argument_group("when to stop")
@@ -324,9 +380,10 @@ def _add_training_options(parser: _Parser) -> None:
         "--average",
         "average",
         "the model is a mean of all steps' results: all weigh alike (uniform), late ones more "
-        "(polynomial), or alike from step N on",
+        "(polynomial), or alike from step N on; 'yes' is polynomial, and the recent results of kernel "
+        "machines, 'no' the last alone",
         type=_averaging,
-        metavar="{uniform,polynomial,N}",
+        metavar="{yes,no,uniform,polynomial,N}",
     )
     option(group, "--batch-size", "batch_size", "examples to a step", type=int, metavar="K")
     option(
@@ -371,16 +428,16 @@ def _add_training_options(parser: _Parser) -> None:
     )
 
 
-def _choices(param: str) -> list[str]:
-    """The strings that the estimator takes for a parameter."""
-    return sorted(PegasosClassifier._parameter_constraints[param][0].options)
+def _choices(param: str, estimator: Any = PegasosClassifier) -> list[str]:
+    """The strings that an estimator takes for a parameter."""
+    return sorted(estimator._parameter_constraints[param][0].options)
 
 
 def _text(value: Any) -> str:
     """A value as the command line spells it."""
-    if value is None or value is False:
-        return "none" if value is None else "no"
-    return str(value)
+    if value is None:
+        return "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _number_or(word: str, meaning: Any) -> Callable[[str], Any]:
@@ -407,10 +464,22 @@ def _integer_or_none(text: str) -> int | None:
     return None if text.lower() == "none" else _integer(text, "an int or 'none'")
 
 
-def _averaging(text: str) -> str | int:
+def _averaging(text: str) -> str | int | bool:
+    if text in ("yes", "no"):
+        return text == "yes"
     if text in ("uniform", "polynomial"):
         return text
-    return _integer(text, "'uniform', 'polynomial' or the number of a step")
+    return _integer(text, "'yes', 'no', 'uniform', 'polynomial' or the number of a step")
+
+
+def _gamma(text: str) -> str | float:
+    if text in ("scale", "auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        message = f"must be a number, 'scale' or 'auto', got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _column(text: str) -> str | int | None:
@@ -438,23 +507,22 @@ def _fraction(text: str) -> float:
 def _train(arguments: argparse.Namespace) -> None:
     # A model that took hours must not be lost to a misspelt folder.
     _check_writable(arguments.output)
+    # Nor must hours be spent on options that do not fit together.
+    _estimator(arguments, np.array([0, 1]))
     X, y, _ = io.read(arguments.data, label=arguments.label)
     if y is None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
         X = X.astype(np.float32)
-    params = {name: getattr(arguments, name) for name in _DEFAULTS if hasattr(arguments, name)}
-    if params["multi_class"] is None:
-        jointly = params["loss"] == "hinge" or len(np.unique(y)) == 2
-        params["multi_class"] = "crammer_singer" if jointly else "ovr"
+    model = _estimator(arguments, y)
     held_out = None
     if arguments.test_size is not None:
         X, X_test, y, y_test = train_test_split(
-            X, y, test_size=arguments.test_size, stratify=y, random_state=arguments.random_state
+            X, y, test_size=arguments.test_size, stratify=y, random_state=model.random_state
         )
         held_out = X_test, y_test
     watched = sys.stderr.isatty() and not arguments.quiet
-    model = PegasosClassifier(**params, verbose=int(watched))
+    model.set_params(verbose=int(watched))
     start = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - start
@@ -475,6 +543,22 @@ def _train(arguments: argparse.Namespace) -> None:
         lines["held-out accuracy"] = f"{model.score(*held_out):.4f} on {n_test:,} examples"
     lines["model"] = arguments.output
     _print_aligned(lines)
+
+
+def _estimator(arguments: argparse.Namespace, y: np.ndarray) -> Any:
+    """The estimator that the options describe."""
+    given = {param: value for param, value in vars(arguments).items() if param in _OPTIONS}
+    kernel = "kernel" in given
+    defaults, estimator = (
+        (_KERNEL_DEFAULTS, KernelPegasosClassifier) if kernel else (_DEFAULTS, PegasosClassifier)
+    )
+    strange = [_OPTIONS[param] for param in given if param not in defaults]
+    if strange:
+        raise ValueError(f"{strange[0]} {'does not go with' if kernel else 'needs'} --kernel")
+    if not kernel and "multi_class" not in given:
+        jointly = given.get("loss", _DEFAULTS["loss"]) == "hinge" or len(np.unique(y)) == 2
+        given["multi_class"] = "crammer_singer" if jointly else "ovr"
+    return estimator(**given)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -529,7 +613,7 @@ def _info(arguments: argparse.Namespace) -> None:
         for name, value in model.get_params(deep=False).items()
         if value != defaults[name]
     ]
-    if isinstance(model, KernelPegasosClassifier):
+    if isinstance(model, KernelMachine):
         coefs = model.dual_coef_
         holds = {"support vectors": f"{coefs.shape[1]:,}, {coefs.dtype}"}
     else:
@@ -575,6 +659,9 @@ def _classes(model: Any, most: int = 20) -> str:
 
 
 def _objective(model: Any) -> dict[str, str]:
+    if isinstance(model, KernelMachine) and model.budget is not None:
+        # No objective is evaluated there, and none is what a stream minimises.
+        return {"mean gradient error": f"{model.mean_gradient_error_:.4g}, for the budget"}
     objective, gap = model.objective_, model.duality_gap_
     if math.isnan(objective):
         return {"objective": "not evaluated", "duality gap": "none certified"}

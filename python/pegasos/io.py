@@ -36,22 +36,24 @@ from pegasos._core import __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._online import OnlineGradientClassifier
+from pegasos._projectron import ProjectronClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     Path: TypeAlias = str | os.PathLike[str]
-    Estimator: TypeAlias = PegasosClassifier | KernelPegasosClassifier
+    Estimator: TypeAlias = PegasosClassifier | KernelPegasosClassifier | ProjectronClassifier
 
 __all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "save"]
 
 #: The number of the format that `save` writes and `load` reads.
-FORMAT = 2
+FORMAT = 3
 
 #: The estimators that files may name.
 _CLASSES: dict[str, type[Estimator]] = {
     "KernelPegasosClassifier": KernelPegasosClassifier,
+    "ProjectronClassifier": ProjectronClassifier,
     "OnlineGradientClassifier": OnlineGradientClassifier,
     "PegasosClassifier": PegasosClassifier,
 }
@@ -159,7 +161,7 @@ def save(estimator: Estimator, path: Path) -> None:
 
     Parameters
     ----------
-    estimator : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
+    estimator : an estimator of this package
         A fitted estimator.
     path : str or path-like
         The file to write.
@@ -245,7 +247,7 @@ def load(path: Path) -> Estimator:
 
     Returns
     -------
-    estimator : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
+    estimator : an estimator of this package
         A fitted estimator: ``coef_`` or ``dual_coef_``, predictions and whatever ``partial_fit``
         makes of further examples are those of the one that was saved.
 

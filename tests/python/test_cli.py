@@ -351,7 +351,7 @@ def test_info(run: Any, here: Path, model: PegasosClassifier) -> None:
     found = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
     assert found == {
         "class": "PegasosClassifier",
-        "format": "2",
+        "format": "3",
         "parameters": "alpha=0.01, loss='log_loss', max_iter=20, multi_class='ovr', "
         "random_state=0, tol=None",
         "classes": "3: maybe, no, yes",
@@ -391,7 +391,7 @@ def test_version(run: Any) -> None:
         ("train three.svm -o m --tol low", "argument --tol: must be a number or 'none', got 'low'"),
         ("train three.svm -o m --t0 now", "argument --t0: must be a number or 'auto', got 'now'"),
         ("train three.svm -o m --jobs all", "argument --jobs: must be an int or 'none', got 'all'"),
-        ("train three.svm -o m --average best", "argument --average: must be 'uniform'.*'best'"),
+        ("train three.svm -o m --average best", "argument --average: must be 'yes'.*'best'"),
         ("train three.svm -o m --test-size 1", "argument --test-size: .*between 0 and 1, got '1'"),
         ("train three.svm -o m --test-size x", "argument --test-size: .*between 0 and 1, got 'x'"),
         ("train three.svm -o m --max", "unrecognized arguments: --max"),

@@ -354,7 +354,7 @@ def changed(folder: Path, change: Change) -> Path:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s, t: s.update(format=1), "its format is 1, this version reads format 2"),
+        (lambda s, t: s.update(format=1), "its format is 1, this version reads format 3"),
         (lambda s, t: s.update({"class": "Popen"}), "holds a 'Popen', not a .*PegasosClassifier"),
         (lambda s, t: s["params"].update(spin=1), "no parameter 'spin'"),
         (lambda s, t: s["params"].update(alpha=-1), "'alpha' parameter .* Got -1"),
