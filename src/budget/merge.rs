@@ -47,14 +47,15 @@ impl Place {
     /// For `L = -ln k(x_m, x_n)` and `0 < a <= b`.
     pub fn best(log: f64, a: f64, b: f64, c: f64) -> Place {
         let r = (a / b).sqrt();
-        let rho = (c / (a * b).sqrt()).clamp(-1.0, 1.0);
+        let rho = (c / (a.sqrt() * b.sqrt())).clamp(-1.0, 1.0);
         // e^-700 is as good as 0.
         let log = log.min(700.0);
         let mut x: f64 = 1.0;
         // Where two solutions fall together steps only halve, but then the degradation hardly depends on x.
         for _ in 0..60 {
             let q = r * (-log * x).exp();
-            let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-300);
+            // 0 where two cancel; its square must not be.
+            let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-100);
             let square = whole * whole;
             let turn = 2.0 * rho * q;
             let slope = square - log * (4.0 * q * q + turn * (1.0 + q * q));
@@ -67,7 +68,7 @@ impl Place {
             }
         }
         let q = r * (-log * x).exp();
-        let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-300);
+        let whole = (1.0 + q * q + 2.0 * rho * q).max(1e-100);
         // As 1 - 2h = x, but right to the last digits where h is small.
         Place::at((q * (q + rho) / whole).clamp(0.0, 0.5), log, a, b, c)
     }
@@ -141,7 +142,7 @@ mod tests {
     /// Against a fine grid, over the range of all arguments.
     #[test]
     fn the_place_is_the_best_one() {
-        for log in [1e-12, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.0, 2.5, 5.0, 20.0, 300.0] {
+        for log in [0.0, 1e-12, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.0, 2.5, 5.0, 20.0, 300.0] {
             for r in [1e-4, 0.1, 0.5, 0.9, 1.0] {
                 for rho in [-1.0, -0.7, -0.2, -1e-3, 0.0, 0.3, 0.8, 1.0] {
                     let (a, b) = (r * r * 3.0, 3.0);

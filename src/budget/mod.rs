@@ -36,6 +36,9 @@ use merge::{Distances, Place};
 use project::{InverseGram, least_distance};
 use support::Support;
 
+/// How often the inverse of the kernel matrix is compared with a row of that.
+const CHECKED: u64 = 16;
+
 /// What happens to a vector too many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Maintenance {
@@ -414,8 +417,7 @@ impl<S: Scalar> Budgeted<S> {
         let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();
         self.gram.solve(&k);
         let own = self.support.own[slot];
-        let explained: f64 = k.iter().zip(&self.gram.d).map(|(k, d)| k * d).sum();
-        let distance = (own - explained).max(least_distance::<S>() * own);
+        let distance = (own - self.gram.explained(&k)).max(least_distance::<S>() * own);
         while self.gram.d.len() < slot {
             self.gram.make_room();
         }
@@ -609,6 +611,12 @@ impl<S: Scalar> Budgeted<S> {
         let distances = self.distances.row(m);
         let (b, c) = (&support.size[..width], &crosses[..width]);
         let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
+        if n == m {
+            // So small that all others are infinitely larger.
+            self.distances.set_column(new, support.slots());
+            self.drop_slot(m);
+            return self.count_degradation(a);
+        }
         let apart = distances[n].to_f64();
         let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
         let place = Place::best(gamma * apart, a, support.size[n], c);
@@ -705,14 +713,15 @@ impl<S: Scalar> Budgeted<S> {
         let value = |(j, k): (usize, &S)| if Some(j) == hole { 0.0 } else { k.to_f64() };
         let k: Vec<f64> = column.iter().enumerate().map(value).collect();
         self.gram.solve(&k);
-        if self.added.is_multiple_of(64) && self.has_drifted(&k) {
+        let norm2 = S::from_f64(x.norm2()).to_f64();
+        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let sane = self.gram.is_sane(&k, own, least_distance::<S>());
+        if !sane || self.added.is_multiple_of(CHECKED) && self.has_drifted(&k) {
             self.remember_pairs();
             self.gram.solve(&k);
         }
+        let explained = self.gram.explained(&k);
         self.scratch.column = column;
-        let norm2 = S::from_f64(x.norm2()).to_f64();
-        let own = self.support.kernel.eval(norm2, norm2, norm2);
-        let explained: f64 = k.iter().zip(&self.gram.d).map(|(k, d)| k * d).sum();
         let distance = (own - explained).max(0.0);
         let near = distance <= least_distance::<S>() * own;
         let size: f64 = coef.iter().map(|c| c * c).sum();
@@ -756,6 +765,11 @@ impl<S: Scalar> Budgeted<S> {
             return self.count_degradation(size * distance);
         }
         self.enlist(x, coef, distance);
+        // No vector is further from the span of others than from 0.
+        let furthest = self.support.own[p].abs();
+        if !(self.gram.pivot(p) * furthest >= 0.999) {
+            self.remember_pairs();
+        }
         let (d, distance) = self.gram.remove(p);
         self.gram.d = d;
         let cost = self.support.size[p] / self.support.own[p] * distance;
@@ -812,7 +826,7 @@ impl<S: Scalar> Budgeted<S> {
     /// Whether the inverse fails on a column: `K d = k` for one row of K, another each time.
     fn has_drifted(&mut self, k: &[f64]) -> bool {
         let slots = self.support.slots();
-        let slot = (self.added / 64) as usize % slots.max(1);
+        let slot = (self.added / CHECKED) as usize % slots.max(1);
         if slots == 0 || Some(slot) == self.support.hole {
             return false;
         }

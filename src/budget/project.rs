@@ -10,8 +10,8 @@
 //! * A vector enters and another leaves by updates of rank one, which wait until the next product with the
 //!   matrix: one pass over the lower half, O(B^2) a violation. 4 B^2 bytes.
 //! * Rounding: a vector enters only if its distance is above [`least_distance`], so the matrix stays far from
-//!   singular. Now and then a column is compared with what it should be, and where it has drifted
-//!   the matrix is made anew.
+//!   singular. Now and then a column is compared with what it should be, and where it has drifted, or where a
+//!   distance comes out that there cannot be, the matrix is made anew from the vectors.
 
 use crate::scalar::Scalar;
 use crate::simd::update_and_multiply;
@@ -19,7 +19,7 @@ use crate::simd::update_and_multiply;
 /// Of `k(x, x)`: vectors whose images are that close to the span of others (in squared distance) are
 /// projected onto it. Kernel values are right to about 1e-7 in f32, 1e-15 in f64.
 pub(super) fn least_distance<S: Scalar>() -> f64 {
-    if size_of::<S>() == 4 { 1e-5 } else { 1e-10 }
+    if size_of::<S>() == 4 { 1e-5 } else { 1e-7 }
 }
 
 /// `K^-1` over slots, rows and columns of a hole being 0.
@@ -49,6 +49,24 @@ impl InverseGram {
         update_and_multiply(&mut self.q, &self.plus, &self.minus, k, &mut self.d);
         self.plus.fill(0.0);
         self.minus.fill(0.0);
+    }
+
+    /// `k'd` for the k that was solved for: the squared norm of the projection.
+    pub fn explained(&self, k: &[f64]) -> f64 {
+        k.iter().zip(&self.d).map(|(k, d)| k * d).sum()
+    }
+
+    /// Whether `d` is what it can be: k'd no more than `k(x, x)`, and no coefficient beyond what vectors that far
+    /// from each other's span allow.
+    pub fn is_sane(&self, k: &[f64], own: f64, least: f64) -> bool {
+        let largest = self.d.iter().fold(0.0, |most: f64, d| most.max(d.abs()));
+        // False for NaN too.
+        self.explained(k).abs() <= 1.001 * own.abs() && largest * largest * least <= 1.0
+    }
+
+    /// Of a vector, 1 over its squared distance from the span of the others.
+    pub fn pivot(&self, p: usize) -> f64 {
+        self.q[InverseGram::place(p, p)] + self.plus[p] * self.plus[p]
     }
 
     /// Enters a vector in this slot, which is a hole or the next: that of the last `solve`, at this squared

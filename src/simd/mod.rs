@@ -85,7 +85,8 @@ pub trait Simd: Sized {
     fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]);
     /// The vector n whose merger with m costs least; given m and the squared norm of its coefficients, the squared
     /// distances to m, the squared norms `b[n]`, none of which is smaller, and the products `c[n]` of coefficients.
-    /// The length of `bounds`, which is room, must be a multiple of [`LANES`]; vectors of infinite norm do not count.
+    /// The length of `bounds`, which is room, must be a multiple of [`LANES`]; vectors of infinite norm do not count. m itself if none
+    /// does.
     fn partner(
         gamma: f64,
         m: (usize, f64),
