@@ -1,8 +1,8 @@
 //! Training on a budget: against the paper's pseudo-code, with every step taken the long way.
 
 use pegasos::{
-    Average, Ball, Binary, Budgeted, CrammerSinger, Dense, Examples, Hinge, Hypothesis, Kernel,
-    Loss, Maintenance, Params, Rows, Trainer,
+    Average, Ball, Binary, Block, Budgeted, BudgetedState, CrammerSinger, Dense, Error, Examples,
+    Expansion, Hinge, Hypothesis, Kernel, Loss, Maintenance, Params, Rows, Schedule, Trainer,
 };
 
 mod generated;
@@ -276,4 +276,234 @@ fn every_strategy_is_the_paper() {
     }
     check(Rule::HINGE, HINGE, RBF, Maintenance::Merge);
     check(Rule::CrammerSinger(4), CLASSES, RBF, Maintenance::Merge);
+}
+
+/// Kernel and maintenance: all that there are.
+fn strategies() -> Vec<Maintenance> {
+    vec![
+        Maintenance::Remove,
+        Maintenance::Random { seed: 5 },
+        Maintenance::Project,
+        Maintenance::Merge,
+        Maintenance::Projectron { threshold: 0.1, margin: true },
+        Maintenance::Projectron { threshold: 0.01, margin: false },
+    ]
+}
+
+/// Steps of one size that never fade are the perceptron's.
+fn params_for(maintenance: Maintenance) -> Params {
+    let recent = Average::Recent { window: 30 };
+    match maintenance {
+        Maintenance::Projectron { .. } => {
+            let schedule = Schedule::InvScaling { eta0: 1.0, power: 0.0 };
+            Params { lambda: 0.0, schedule, average: recent, ..Params::default() }
+        }
+        _ => Params { lambda: 0.01, average: recent, ..Params::default() },
+    }
+}
+
+fn trained<X: Rows>(
+    data: &Examples<'_, X>,
+    budget: Option<usize>,
+    maintenance: Maintenance,
+    params: Params,
+    chunks: &[&[usize]],
+) -> Trainer<Budgeted<X::Scalar>, CrammerSinger> {
+    let d = data.rows().n_features();
+    let w = match X::SPARSE {
+        true => Budgeted::sparse(RBF, 4, d, budget, maintenance).unwrap(),
+        false => Budgeted::new(RBF, 4, d, budget, maintenance).unwrap(),
+    };
+    let mut trainer = Trainer::new(w, CLASSES, params).unwrap();
+    for order in chunks {
+        trainer.run(data, order.iter().copied()).unwrap();
+    }
+    trainer
+}
+
+/// Look-ahead changes nothing: examples by ones, by sevens or all at once, dense or sparse.
+#[test]
+fn panels_are_exact() {
+    let problem = Problem::of_classes(N, 5, 4, 3).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let arrays = problem.csr();
+    let sparse = Examples::new(arrays.view(), &problem.y, None).unwrap();
+    let order: Vec<usize> = (0..3 * N).map(|k| k * 37 % N).collect();
+    for maintenance in strategies() {
+        for set in [None, Some(Ball { radius: 5.0 })] {
+            let params = Params { set, ..params_for(maintenance) };
+            let what = format!("{maintenance:?} {set:?}");
+            let whole = trained(&data, Some(15), maintenance, params, &[&order]);
+            let want = scores_of(whole.hypothesis(), data.rows());
+            let mean = scores_of(&whole.result(), data.rows());
+            for size in [1, 7] {
+                let chunks: Vec<&[usize]> = order.chunks(size).collect();
+                let other = trained(&data, Some(15), maintenance, params, &chunks);
+                near(&scores_of(other.hypothesis(), data.rows()), &want, 1e-6, &what);
+                near(&scores_of(&other.result(), data.rows()), &mean, 1e-6, &what);
+                assert_eq!(other.updates(), whole.updates());
+            }
+            let other = trained(&sparse, Some(15), maintenance, params, &[&order]);
+            near(&scores_of(other.hypothesis(), data.rows()), &want, 1e-9, &what);
+            // The model for prediction is the average.
+            let model = whole.hypothesis().model().unwrap();
+            let numbers: Vec<usize> = (0..N).collect();
+            let mut scores = vec![0.0; 4 * N];
+            model.scores(data.rows(), &numbers, &mut scores);
+            near(&scores, &mean, 1e-9, &what);
+        }
+    }
+}
+
+/// With room for all, there is no budget.
+#[test]
+fn a_large_budget_is_none() {
+    let problem = Problem::of_classes(N, 5, 4, 3).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let order: Vec<usize> = (0..2 * N).map(|k| k * 37 % N).collect();
+    for average in
+        [Average::None, Average::Uniform, Average::Polynomial, Average::Recent { window: 40 }]
+    {
+        for set in [None, Some(Ball { radius: 5.0 })] {
+            let params = Params { lambda: 0.01, average, set, ..Params::default() };
+            let mut free = Expansion::new(RBF, 4, 5).unwrap();
+            free.number_rows(N).unwrap();
+            let mut free = Trainer::new(free, CLASSES, params).unwrap();
+            free.run(&data, order.iter().copied()).unwrap();
+            let numbers: Vec<usize> = (0..N).collect();
+            let mut want = vec![0.0; 4 * N];
+            free.result().scores(data.rows(), &numbers, &mut want);
+            for maintenance in [Maintenance::Remove, Maintenance::Merge] {
+                let bounded = trained(&data, Some(N), maintenance, params, &[&order]);
+                let what = format!("{maintenance:?} {average:?} {set:?}");
+                near(&scores_of(&bounded.result(), data.rows()), &want, 1e-9, &what);
+                // Rows with the same features are one vector where rows have no numbers.
+                assert!(bounded.hypothesis().n_vectors() <= free.hypothesis().n_vectors());
+            }
+        }
+    }
+}
+
+/// Stored and taken up again, training goes on as if it had never stopped.
+#[test]
+fn training_is_taken_up_again() {
+    let problem = Problem::of_classes(N, 5, 4, 3).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let order: Vec<usize> = (0..3 * N).map(|k| k * 37 % N).collect();
+    let (first, second) = order.split_at(N + 11);
+    for maintenance in strategies() {
+        let params = params_for(maintenance);
+        let what = format!("{maintenance:?}");
+        let mut whole = trained(&data, Some(15), maintenance, params, &[first]);
+        let w = whole.hypothesis();
+        let mut rows = Vec::new();
+        for k in 0..w.n_vectors() {
+            let mut row = vec![0.0; 5];
+            w.for_each(k, |j, x| row[j] = x);
+            rows.extend(row);
+        }
+        let x = Dense::new(&rows, w.n_vectors(), 5).unwrap();
+        let mut again = Budgeted::new(RBF, 4, 5, Some(15), maintenance).unwrap();
+        again.restore(&x, &w.state()).unwrap();
+        assert_eq!(again.state(), w.state());
+        let mut again = Trainer::resume(again, CLASSES, params, whole.t()).unwrap();
+        again.set_updates(whole.updates());
+        whole.run(&data, second.iter().copied()).unwrap();
+        again.run(&data, second.iter().copied()).unwrap();
+        let want = scores_of(&whole.result(), data.rows());
+        near(&scores_of(&again.result(), data.rows()), &want, 1e-6, &what);
+    }
+}
+
+/// Gradients that arrive late, from rows of a matrix that is gone.
+#[test]
+fn delays_go_with_budgets() {
+    let problem = Problem::of_classes(N, 5, 4, 3).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let order: Vec<usize> = (0..2 * N).map(|k| k * 37 % N).collect();
+    let params = Params { block: Block::Delayed(5), ..params_for(Maintenance::Merge) };
+    let whole = trained(&data, Some(15), Maintenance::Merge, params, &[&order]);
+    let (first, second) = order.split_at(N - 3);
+    let parts = trained(&data, Some(15), Maintenance::Merge, params, &[first, second]);
+    let want = scores_of(&whole.result(), data.rows());
+    near(&scores_of(&parts.result(), data.rows()), &want, 1e-6, "delays");
+}
+
+/// Orabona's code, written out, with every kernel matrix solved afresh.
+#[test]
+fn projectron_is_its_authors() {
+    for (rule, classes) in [(Rule::HINGE, 2), (Rule::CrammerSinger(4), 4)] {
+        for (threshold, margin) in [(0.1, true), (0.1, false), (0.5, true), (0.01, true)] {
+            let problem = Problem::of_classes(N, 5, rule.outputs(), 7).unweighted();
+            let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+            let outputs = rule.outputs();
+            let mut naive =
+                Naive { kernel: RBF, vectors: Vec::new(), degradation: Vec::new(), updates: 0 };
+            for i in 0..N {
+                let x = problem.row(i).to_vec();
+                let scores = naive.scores(&x, outputs);
+                let y = problem.y[i];
+                let loss = rule.value(&scores, y);
+                let coef = rule.coef(&scores, y);
+                let d = naive.projection(&x);
+                let k: Vec<f64> = naive.vectors.iter().map(|v| value(RBF, &v.x, &x)).collect();
+                let delta = (1.0 - dot(&d, &k)).max(0.0);
+                let mut factor = 0.0;
+                if loss >= 1.0 {
+                    if delta <= threshold || delta < 1e-7 {
+                        factor = 1.0;
+                    } else {
+                        naive.vectors.push(Vector {
+                            x,
+                            alpha: coef.clone(),
+                            mean: Vec::new(),
+                            born: 0,
+                        });
+                    }
+                } else if margin && loss > 0.0 {
+                    let away = if delta < 1e-7 { 0.0 } else { delta / threshold };
+                    let q = dot(&coef, &coef) * (1.0 - delta);
+                    if loss > away {
+                        factor = (loss / q).min(1.0).min(2.0 * (loss - away) / q);
+                    }
+                }
+                for (v, d) in naive.vectors.iter_mut().zip(&d) {
+                    v.alpha.iter_mut().zip(&coef).for_each(|(a, c)| *a += factor * d * c);
+                }
+            }
+            let maintenance = Maintenance::Projectron { threshold, margin };
+            let params = Params { average: Average::None, ..params_for(maintenance) };
+            let what = format!("{classes} {maintenance:?}");
+            let want: Vec<f64> =
+                (0..N).flat_map(|i| naive.scores(problem.row(i), outputs)).collect();
+            let w = Budgeted::new(RBF, outputs, 5, None, maintenance).unwrap();
+            let got = if classes == 2 {
+                let mut trainer = Trainer::new(w, HINGE, params).unwrap();
+                trainer.run(&data, 0..N).unwrap();
+                trainer.result()
+            } else {
+                let mut trainer = Trainer::new(w, CLASSES, params).unwrap();
+                trainer.run(&data, 0..N).unwrap();
+                trainer.result()
+            };
+            assert_eq!(got.n_vectors(), naive.vectors.len(), "{what}");
+            near(&scores_of(&got, data.rows()), &want, 1e-6, &what);
+        }
+    }
+}
+
+#[test]
+fn bad_budgets_are_errors() {
+    let make =
+        |kernel, budget, maintenance| Budgeted::<f64>::new(kernel, 1, 2, budget, maintenance);
+    let error = |w: Result<Budgeted<f64>, Error>| w.unwrap_err().to_string();
+    assert!(error(make(RBF, Some(0), Maintenance::Merge)).contains("budget must be >= 1"));
+    assert!(error(make(Kernel::Linear, Some(3), Maintenance::Merge)).contains("\"rbf\""));
+    assert!(error(make(Kernel::Precomputed, Some(3), Maintenance::Remove)).contains("features"));
+    let projectron = Maintenance::Projectron { threshold: f64::NAN, margin: true };
+    assert!(error(make(RBF, Some(3), projectron)).contains("threshold"));
+    let mut w = make(RBF, Some(1), Maintenance::Remove).unwrap();
+    let x = Dense::new(&[0.0; 4], 2, 2).unwrap();
+    let state = BudgetedState { v: vec![1.0; 2], a: 1.0, born: vec![0; 2], ..Default::default() };
+    assert!(w.restore(&x, &state).unwrap_err().to_string().contains("budget"));
 }

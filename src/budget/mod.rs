@@ -740,7 +740,7 @@ impl<S: Scalar> Budgeted<S> {
             } else if margin {
                 let loss = 1.0 - right_by;
                 // How far from the span the example is, as the threshold measures it.
-                let away = if distance == 0.0 { 0.0 } else { distance / threshold };
+                let away = if near { 0.0 } else { distance / threshold };
                 if loss > away {
                     let square =
                         coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);

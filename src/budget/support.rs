@@ -277,8 +277,9 @@ impl<S: Scalar> Support<S> {
 
     /// The vector whose removal costs least, of several the oldest.
     pub fn smallest(&self) -> usize {
-        let smallest = self.size[f64::least(&self.size)];
-        let slots = positions(&self.size[..self.slots()], |size| *size == smallest);
+        // Coefficients that have faded by the same factors are equal up to their roundings.
+        let limit = self.size[f64::least(&self.size)] * (1.0 + 1e-9);
+        let slots = positions(&self.size[..self.slots()], |size| *size <= limit);
         slots.min_by_key(|&slot| self.born[slot]).unwrap_or(0)
     }
 
