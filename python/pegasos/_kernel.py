@@ -297,6 +297,17 @@ class KernelPegasosClassifier(KernelMachine):
     def _examples(
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
     ) -> tuple[Data, np.ndarray]:
+        if self.budget is not None:
+            if not isinstance(self.kernel, str) or self.kernel == "precomputed":
+                raise ValueError(
+                    f"budget={self.budget} needs a kernel of features, as support vectors outlive the "
+                    f"matrix that they come from, got kernel={self.kernel!r}"
+                )
+            if self.maintenance == "merge" and self.kernel != "rbf":
+                raise ValueError(
+                    f"maintenance='merge' needs kernel='rbf', got kernel={self.kernel!r}; "
+                    "'project' and 'remove' take any"
+                )
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset)
         if callable(self.kernel):
             # Against the rows of the first fit: what the coefficients are for.
@@ -334,20 +345,6 @@ class KernelPegasosClassifier(KernelMachine):
             parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
         scores = np.concatenate(parts).astype(trainer.dtype, copy=False)
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer | BudgetTrainer:
-        if self.budget is not None:
-            if not isinstance(self.kernel, str) or self.kernel == "precomputed":
-                raise ValueError(
-                    f"budget={self.budget} needs a kernel of features, as support vectors outlive the "
-                    f"matrix that they come from, got kernel={self.kernel!r}"
-                )
-            if self.maintenance == "merge" and self.kernel != "rbf":
-                raise ValueError(
-                    f"maintenance='merge' needs kernel='rbf', got kernel={self.kernel!r}; "
-                    "'project' and 'remove' take any"
-                )
-        return super()._make_trainer(data, n_classes)
 
     def _params(self, data: Data) -> dict[str, Any]:
         return super()._params(data) | {"maintenance": self.maintenance}

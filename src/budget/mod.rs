@@ -34,7 +34,7 @@ use crate::simd::{Lanes, WIDTH};
 use crate::vectors::Vectors;
 use merge::{Distances, Place};
 use project::{InverseGram, least_distance};
-use support::Support;
+use support::{Support, balance};
 
 /// How often the inverse of the kernel matrix is compared with a row of that.
 const CHECKED: u64 = 16;
@@ -859,8 +859,13 @@ impl<S: Scalar> Budgeted<S> {
 
     /// The coefficients of the average, slot after slot; `None` if nothing is averaged.
     fn averaged(&self) -> Option<Vec<f64>> {
+        if self.sum_q == 0.0 {
+            return None;
+        }
         let mean = |(v, u): (&f64, &f64)| (self.sum_a * v - u) / self.sum_q;
-        (self.sum_q > 0.0).then(|| self.support.v.iter().zip(&self.support.u).map(mean).collect())
+        let mut means: Vec<f64> = self.support.v.iter().zip(&self.support.u).map(mean).collect();
+        means.chunks_mut(self.support.outputs).for_each(balance);
+        Some(means)
     }
 
     /// Moves all of the scale but `a` into v, leaving w as it is.

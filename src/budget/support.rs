@@ -69,6 +69,22 @@ impl<S: Scalar> Rows for KeptRows<'_, S> {
     fn prefetch(&self, _: usize) {}
 }
 
+/// Coefficients that sum to 0 over the classes, as those of the Crammer-Singer loss do, must go on to when
+/// many roundings add up, and when what is left of large ones that have cancelled is small.
+pub(super) fn balance(coef: &mut [f64]) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for c in coef.iter() {
+        sum += c;
+        size += c.abs();
+    }
+    if sum == 0.0 || sum.abs() > 1e-6 * size || coef.len() == 1 {
+        return;
+    }
+    if let Some(largest) = coef.iter_mut().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
+        *largest -= sum;
+    }
+}
+
 /// Where `is` holds: a search that looks at many entries at a time, for few.
 fn positions<T>(all: &[T], is: impl Fn(&T) -> bool + Copy) -> impl Iterator<Item = usize> {
     const MANY: usize = 32;
@@ -254,11 +270,12 @@ impl<S: Scalar> Support<S> {
 
     /// Brings up to date what follows from the coefficients in a slot.
     pub fn settle(&mut self, slot: usize) {
-        let coef = &self.v[slot * self.outputs..(slot + 1) * self.outputs];
+        let coef = &mut self.v[slot * self.outputs..(slot + 1) * self.outputs];
+        balance(coef);
         let mut sum = 0.0;
         for (o, coef) in coef.iter().enumerate() {
             self.rounded[o * self.stride + slot] = S::from_f64(*coef);
-            sum += coef * coef;
+            sum += *coef * *coef;
         }
         self.size[slot] = sum * self.own[slot];
     }

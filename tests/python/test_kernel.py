@@ -36,10 +36,20 @@ KERNELS = [
 ]
 
 
+AVERAGES = [
+    {"average": False},
+    {"average": False, "batch_size": 7},
+    {},
+    {"batch_size": 7},
+    {"average": "polynomial"},
+    {"average": "uniform"},
+]
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        KernelPegasosClassifier(alpha=1e-2, max_iter=5),
+        KernelPegasosClassifier(alpha=1e-2, max_iter=5, average=False),
         KernelPegasosClassifier(solver="auto", tol=1e-6),
         KernelPegasosClassifier("poly", coef0=1.0, solver="dual"),
         KernelPegasosClassifier(alpha=1e-2, average=True, batch_size=4, projection=True, max_iter=20),
@@ -56,11 +66,12 @@ def gram_of(params, X, Z=None):
     return pairwise_kernels(X, Z, metric=params.pop("kernel"), **params)
 
 
-def notes(gram, y, order, *, alpha, batch_size=1, average=False, weights=None, classes=2):
+def notes(gram, y, order, *, alpha, batch_size=1, average=True, weights=None, classes=2):
     """Kernel Pegasos, a coefficient for every example and output; returns the model's."""
     signs, k = 2.0 * y - 1.0, 1 if classes == 2 else classes
     weights = np.ones(len(y)) if weights is None else weights
     coef, total, mean = np.zeros((len(y), k)), 0.0, np.zeros((len(y), k))
+    updates = 0
     for t, start in enumerate(range(0, len(order), batch_size), 1):
         rows, step = order[start : start + batch_size], np.zeros((len(y), k))
         for i in rows:
@@ -68,13 +79,18 @@ def notes(gram, y, order, *, alpha, batch_size=1, average=False, weights=None, c
             _, g = oracle.value_and_coef("hinge", gram[i] @ coef, label)
             step[i] += weights[i] * g / len(rows)
         coef = (1.0 - 1.0 / t) * coef + step / (alpha * t)
-        q = oracle.iterate_weight(average, t)
+        if average is True:
+            if step.any():
+                updates += 1
+                mean += (coef - mean) / max(1, updates // 8)
+            continue
+        q = oracle.iterate_weight(average == "polynomial" or average, t)
         total, mean = total + q, mean + q * coef
-    return mean / total if total else coef
+    return mean if average is True else mean / total if total else coef
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("options", [{}, {"batch_size": 7}, {"average": True}, {"average": "uniform"}])
+@pytest.mark.parametrize("options", AVERAGES)
 @pytest.mark.parametrize("params", KERNELS, ids=str)
 def test_training_is_the_notes(params, options, form, two_classes, three_classes):
     for X, y in (two_classes, three_classes):
@@ -97,7 +113,7 @@ def test_training_is_the_notes(params, options, form, two_classes, three_classes
 
 def test_the_linear_kernel_is_the_linear_model(two_classes, three_classes):
     for X, y in (two_classes, three_classes):
-        common = dict(alpha=0.02, max_iter=7, tol=0.0, random_state=3)
+        common = dict(alpha=0.02, average=False, max_iter=7, tol=0.0, random_state=3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             kernel = KernelPegasosClassifier("linear", **common).fit(X, y)
@@ -175,7 +191,7 @@ def test_kernel_values_from_elsewhere(callable_kernel, three_classes):
 
 def test_counts_and_shapes():
     X, y = load_digits(return_X_y=True)
-    model = KernelPegasosClassifier(gamma=1e-3, max_iter=3, tol=0.0, random_state=0)
+    model = KernelPegasosClassifier(gamma=1e-3, average=False, max_iter=3, tol=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs"):
         model.fit(X, y)
     n_sv = len(model.support_)
@@ -305,7 +321,7 @@ def test_bad_parameters(two_classes):
         ({"gamma": -1.0}, "gamma"),
         ({"kernel": "cubic"}, "kernel"),
         ({"degree": -1}, "degree"),
-        ({"solver": "dual", "average": True}, "average"),
+        ({"solver": "dual", "average": "uniform"}, "average"),
         ({"solver": "dual", "batch_size": 3}, "batch_size"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"cache_size": 0.0}, "cache_size"),
