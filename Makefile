@@ -21,6 +21,7 @@ bench: .venv/test.stamp
 	$(BIN)/python benches/compare.py
 	$(BIN)/python benches/shards.py
 	$(BIN)/python benches/kernels.py
+	$(BIN)/python benches/budget.py
 	cargo bench --locked
 
 converge: .venv/test.stamp

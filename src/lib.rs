@@ -50,12 +50,15 @@
 //! | logistic regression by Pegasos | [`Binary`] of [`Logistic`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | multi-class Pegasos | [`CrammerSinger`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | kernel Pegasos | either, w an [`Expansion`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | BPegasos^M, on a budget | either, w a [`Budgeted`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | Projectron, Projectron++ | either, w a [`Budgeted`] | [`InvScaling`](Schedule::InvScaling) of power 0, lambda = 0 | none | `Mean(1)` |
 //! | online gradient descent (Zinkevich) | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | `Mean(1)` |
 //! | with delayed gradients | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | [`Delayed`](Block::Delayed) |
 //! | over experts | [`Cost`] | [`InvScaling`](Schedule::InvScaling) | the [`Simplex`] | `Mean(1)` |
 //!
-//! w is a [`Linear`] or, with a [`Kernel`], an [`Expansion`]: a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks
-//! like other ways of training is that loop, called otherwise:
+//! w is a [`Linear`] or, with a [`Kernel`], an [`Expansion`] or, of a bounded number of support vectors, a
+//! [`Budgeted`]: a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks like other ways of
+//! training is that loop, called otherwise:
 //!
 //! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`];
 //! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale, average and
@@ -78,6 +81,7 @@
 //! python                          the Python package's compiled half (feature "python")
 //! shards                          trainers side by side, averages
 //! trainer  dual > newton  kernel_dual    the loop; ascent from where it ends
+//! budget                          w of a bounded number of support vectors, and what keeps it so
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
 //! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
 //! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views
@@ -99,6 +103,8 @@
 //!   2003.
 //! * M. Zinkevich, J. Langford, A. Smola. Slow learners are fast. NIPS 2009.
 //! * M. Zinkevich, M. Weimer, A. Smola, L. Li. Parallelized stochastic gradient descent. NIPS 2010.
+//! * Z. Wang, K. Crammer, S. Vucetic. Multi-class Pegasos on a budget. ICML 2010.
+//! * F. Orabona, J. Keshet, B. Caputo. Bounded kernel-based online learning. JMLR 10 (2009).
 //! * K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based vector
 //!   machines. JMLR 2 (2001).
 //! * C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. Keerthi, S. Sundararajan. A dual coordinate descent method

@@ -21,10 +21,12 @@ _PATIENCE = 100
 
 
 class KernelPegasosClassifier(KernelMachine):
-    """Support vector machine with a kernel, trained by Pegasos on violation counts.
+    """Support vector machine with a kernel, trained by Pegasos; on a budget, if you like.
 
     One pass over the data gives a good model, ``partial_fit`` learns from a stream, and
-    ``solver="auto"`` goes on by dual ascent to the exact solution, with a certificate.
+    ``solver="auto"`` goes on by dual ascent to the exact solution, with a certificate. With a ``budget``
+    there are never more support vectors than that: time an example and memory stay constant, however long the
+    stream.
 
     With ``phi(x)`` the image of x under the kernel, it minimises ::
 
@@ -51,16 +53,25 @@ class KernelPegasosClassifier(KernelMachine):
         Of the "poly" kernel, >= 0.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
-    average : bool, {"uniform", "polynomial"} or int, default=False
-        Which mean of the iterates is the model: none (the last iterate), all alike, or weighted by
-        k (k + 1) (k + 2) for the k-th. True means "polynomial"; an integer k the uniform mean from
-        step k on.
+    budget : int or None, default=None
+        The most support vectors there may ever be: the papers' B. None: every violator becomes one.
+    maintenance : {"merge", "project", "remove", "random"}, default="merge"
+        What happens when there is one too many, so that ``w`` changes least. "merge": the one with the
+        smallest coefficients and the one that makes least of it become one between them; only for
+        ``kernel="rbf"``, and support vectors are dense then. "project": the one with the smallest coefficients
+        is projected onto the others. "remove": it goes. "random": any goes.
+    average : bool, {"uniform", "polynomial"} or int, default=True
+        Which mean of the iterates is the model. True: of those that the recent violations have made, by
+        exponentially decaying weights over min(violations/8, 2 budget) of them (budget/20 where vectors are
+        removed, as they are gone from the mean too). False: the last iterate. "uniform": of all, alike; an
+        integer k: of those from step k on. "polynomial": weighted by k (k + 1) (k + 2) for the k-th. On a budget the
+        mean is carried through every change of the support vectors.
     solver : {"pegasos", "auto", "dual"}, default="pegasos"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
         "pegasos" and goes on by "dual" from the very same point; it stays with "pegasos" where a
-        parameter asks for what only that has (``batch_size``, ``projection``, ``average``,
-        ``sampling`` with replacement or by an array, ``warm_start``).
+        parameter asks for what only that has (``budget``, ``batch_size``, ``projection``, an ``average`` by
+        name or number, ``sampling`` with replacement or by an array, ``warm_start``).
     projection : bool, default=False
         Whether to project ``w``, after each step, onto the ball of radius ``sqrt(mean weight/alpha)``,
         which holds the optimum. The papers' optional step.
@@ -70,7 +81,8 @@ class KernelPegasosClassifier(KernelMachine):
         Epochs of Pegasos, at most. Dual ascent needs no such limit.
     tol : float or None, default=1e-3
         The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: do not
-        evaluate the objective, which costs as much as an epoch.
+        evaluate the objective, which costs as much as an epoch. On a budget there is no gap, and the objective
+        is not evaluated: ``fit`` stops when the mean loss of an epoch has not fallen by ``tol`` for 5 epochs.
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
         The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
         rows as they stand, or these row numbers.
@@ -81,26 +93,37 @@ class KernelPegasosClassifier(KernelMachine):
     cache_size : float, default=1024.0
         Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
         ascent, which grow where they must, up to 8192 examples.
+    history : int or None, default=None
+        If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None
         Threads; None for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
         OMP_NUM_THREADS, else all cores. Changes no bit of the result.
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar, with the accuracy so far: of each example before it was learned from.
 
     Attributes
     ----------
     support_vectors_ : {ndarray, sparse matrix} of shape (n_sv, n_features)
         Sparse if X is; empty if the kernel is precomputed.
     support_ : ndarray of shape (n_sv,)
-        The row numbers of the support vectors in X; only after ``fit`` without ``warm_start``.
+        The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``.
     dual_coef_ : ndarray of shape (1, n_sv) or (n_classes, n_sv)
         Their coefficients: ``decision_function(x) = sum_j dual_coef_[:, j] k(x, support_vectors_[j])``.
     n_support_ : ndarray of shape (n_classes,)
-        How many of them each class has.
+        For how many of them each class has the largest coefficient.
     violation_counts_ : ndarray of shape (n_sv,)
-        How often each of them has violated the margin; not after dual ascent.
+        How often each of them has violated the margin; not after dual ascent, and not on a budget.
+    mean_gradient_error_ : float
+        What the budget has cost: the mean over the steps of ``||dw||/eta``, dw being what maintenance did to w (the
+        papers' E-bar). 0 without a budget.
+    budget_bound_ : float
+        ``2 mean_gradient_error_/sqrt(alpha)``: what the budget adds to the bound on the mean objective over the
+        steps (Theorem 1). If it is large, a larger budget would pay.
+    history_ : dict of ndarray
+        "t"; "accuracy" of all examples until then, each before it was learned from; "mean_gradient_error" and
+        "budget_bound" until then. Only with ``history``.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     t_ : int
@@ -139,6 +162,10 @@ class KernelPegasosClassifier(KernelMachine):
     among its working set: in float32 16 MB at first, 256 MB at most, and no more than ``cache_size``.
     Prediction needs constant memory.
 
+    With a budget B: an example costs O(B (n_features + n_classes)), a violator O(B n_classes + n_features)
+    more, or O(B^2) for "project". Memory: O(B (n_features + n_classes)), and B^2 numbers for "merge", 4 B^2
+    bytes for "project"; not a byte more after a million examples. docs/budget.md tells more.
+
     float32 data are computed with in float32, float64 data in float64. Distances are differences of
     products: in float32 they are good to about 1e-7 of ``||x||^2``, so features with a large mean
     want centring.
@@ -147,6 +174,8 @@ class KernelPegasosClassifier(KernelMachine):
     ----------
     S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter. "Pegasos: primal estimated sub-gradient solver
     for SVM." Mathematical Programming 127 (2011), section 4.
+
+    Z. Wang, K. Crammer, S. Vucetic. "Multi-class Pegasos on a budget." ICML 2010.
 
     K. Crammer, Y. Singer. "On the algorithmic implementation of multiclass kernel-based vector
     machines." JMLR 2 (2001).
@@ -164,6 +193,9 @@ class KernelPegasosClassifier(KernelMachine):
     >>> exact = KernelPegasosClassifier(gamma=0.5, solver="auto", random_state=0).fit(X, y)
     >>> bool(exact.duality_gap_ <= 1e-3 * exact.objective_)
     True
+    >>> small = KernelPegasosClassifier(gamma=0.5, budget=100, random_state=0).fit(X, y)
+    >>> len(small.support_vectors_), bool(small.score(X_test, y_test) > 0.95)
+    (100, True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

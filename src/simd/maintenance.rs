@@ -87,32 +87,26 @@ pub fn between<const FMA: bool, S: Scalar + Float>(
 /// least and all within 1%, by trials over the range of all three arguments.
 const NEWTON: usize = 2;
 
-/// Candidates that are looked at together.
-const BATCH: usize = 64;
-
 /// For vectors n, by how much w degrades if they are merged with a vector m whose coefficients are no larger:
 /// `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given `L = -ln k(x_m, x_n)`, `||a_n||^2 / A`
 /// and `<a_m, a_n> / A`. See `budget/merge.rs` for the derivation.
 #[inline(always)]
 pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
-    log: &[S],
-    ratio: &[S],
-    cross: &[S],
-    out: &mut [S],
+    log: &[S; LANES],
+    ratio: &[S; LANES],
+    cross: &[S; LANES],
+    out: &mut [S; LANES],
 ) {
-    let len = out.len();
-    let (log, ratio, cross) = (&log[..len], &ratio[..len], &cross[..len]);
     let (one, two, four) = (S::UNIT, S::from_f64(2.0), S::from_f64(4.0));
     let tiny = S::from_f64(1e-6);
     let (steep, half) = (S::from_f64(0.05), S::from_f64(0.5));
     // Stage by stage, so that each is a plain loop that the compiler turns into vectors.
-    let (mut r, mut x) = ([S::ZERO; BATCH], [S::UNIT; BATCH]);
-    let (r, x) = (&mut r[..len], &mut x[..len]);
-    for k in 0..len {
+    let (mut r, mut x) = ([S::ZERO; LANES], [S::UNIT; LANES]);
+    for k in 0..LANES {
         r[k] = (one / ratio[k]).sqrt();
     }
     for _ in 0..NEWTON {
-        for k in 0..len {
+        for k in 0..LANES {
             let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
             let q2 = q * q;
             let sum = one + q2;
@@ -128,7 +122,7 @@ pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
             x[k] = if next < S::ZERO { S::ZERO } else { next };
         }
     }
-    for k in 0..len {
+    for k in 0..LANES {
         let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
         let rho = cross[k] * r[k];
         let whole = one + q * q + two * rho * q;
@@ -209,7 +203,7 @@ pub fn partner<const FMA: bool, S: Scalar + Float>(
             group[l] = if less { number } else { group[l] };
         }
     }
-    let (mut which, mut count) = ([0; BATCH], 0);
+    let (mut which, mut count) = ([0; 2 * LANES], 0);
     for l in 0..LANES {
         if least[l] < infinite {
             which[count] = group[l] as usize * LANES + l;
@@ -220,27 +214,28 @@ pub fn partner<const FMA: bool, S: Scalar + Float>(
     }
     // Then all whose bound is below the least cost so far.
     let (mut best, mut cost) = (m, infinite);
-    let mut log = [S::ZERO; BATCH];
-    let mut ratio = [one; BATCH];
-    let mut cross = [S::ZERO; BATCH];
-    let mut costs = [S::ZERO; BATCH];
+    let mut log = [S::ZERO; LANES];
+    let mut ratio = [one; LANES];
+    let mut cross = [S::ZERO; LANES];
+    let mut costs = [S::ZERO; LANES];
     let mut chunks = bounds.chunks_exact(LANES).enumerate();
     while count > 0 {
-        for (slot, &n) in which[..count].iter().enumerate() {
+        let now = if count < LANES { count } else { LANES };
+        for (slot, &n) in which[..now].iter().enumerate() {
             let far = gamma * distances[n];
             log[slot] = if far > most { most } else { far };
             ratio[slot] = S::from_f64(b[n] * inverse);
             cross[slot] = c[n] * small;
         }
-        let len = count.next_multiple_of(LANES);
-        merge_costs::<FMA, S>(&log, &ratio, &cross, &mut costs[..len]);
-        for (&n, &this) in which[..count].iter().zip(&costs) {
+        merge_costs::<FMA, S>(&log, &ratio, &cross, &mut costs);
+        for (&n, &this) in which[..now].iter().zip(&costs) {
             if this < cost {
                 (best, cost) = (n, this);
             }
         }
-        count = 0;
-        while count <= BATCH - LANES {
+        which.copy_within(now..count, 0);
+        count -= now;
+        while count < LANES {
             let Some((at, bounds)) = chunks.next() else {
                 break;
             };

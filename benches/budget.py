@@ -1,0 +1,283 @@
+"""Training on a budget: accuracies, speeds and memory, beside Nystroem features with SGDClassifier.
+
+    python benches/budget.py                 everything (half an hour)
+    python benches/budget.py speed peers     only these parts
+
+Prints CSV, a comment with the machine and the versions at its head. One thread for everyone. Features are
+standardised but for "usps [0,1]", whose pixels are as they are stored; gamma is the best of {1, 4, 16, 64}/d for
+each row; lambda is 1e-4. Sets that are not at hand are reported as missing.
+
+* accuracy: test accuracy of one pass, and its deviation, over five orders; last iterate and carried average.
+* passes: the same after five passes.
+* long: streams of 2 million waves and 10 million points of the checkerboard, in chunks, never held.
+* speed: examples a second of `fit(tol=None)`, average on, median of five; beside the rate of a matrix
+  product in float32 of NumPy's library, measured in turn.
+* flat: time an example from the 10^5th to the 10^7th, and how the process has grown meanwhile.
+* peers: Nystroem + SGDClassifier (5 epochs) with as many components, and ours with the same gamma.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One thread for everyone, set before NumPy loads its libraries.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import resource
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+
+import problems
+from compare import head
+from pegasos import KernelPegasosClassifier, ProjectronClassifier
+from pegasos.datasets import make_checkerboard, make_waveform
+from problems import Split
+
+ORDERS = 5
+GAMMAS = (1, 4, 16, 64)
+BUDGETS = (100, 500)
+
+
+def standardised(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Split:
+    X = X.astype(np.float64)
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    deviation[deviation == 0.0] = 1.0
+    X, X_test = (((part - mean) / deviation).astype(np.float32) for part in (X, X_test))
+    return X, y, X_test, y_test
+
+
+def stored(name: str) -> Split:
+    arrays = problems.stored(name)
+    if name == "covtype15k":
+        X, y = arrays["X"], arrays["y"]
+        return standardised(X[:12_000], y[:12_000], X[12_000:], y[12_000:])
+    return standardised(*(arrays[key] for key in ("X_train", "y_train", "X_test", "y_test")))
+
+
+def pixels() -> Split:
+    arrays = problems.stored("usps")
+    return tuple(arrays[key] for key in ("X_train", "y_train", "X_test", "y_test"))  # type: ignore[return-value]
+
+
+def generated(make: Any, n: int) -> Split:
+    return standardised(*make(n, 0), *make(20_000, 1))
+
+
+SETS: dict[str, Any] = {
+    "letter": lambda: stored("letter"),
+    "usps": lambda: stored("usps"),
+    "usps [0,1]": pixels,
+    "covtype15k": lambda: stored("covtype15k"),
+    "waveform 100k": lambda: generated(make_waveform, 100_000),
+    "checkerboard 100k": lambda: generated(make_checkerboard, 100_000),
+    "mnist": lambda: stored("mnist"),
+    "a9a": lambda: stored("a9a"),
+}
+
+
+def row(part: str, data: str, setting: str, *numbers: float) -> None:
+    print(f"{part},{data},{setting}," + ",".join(f"{x:.5g}" for x in numbers), flush=True)
+
+
+def load(name: str) -> Split | None:
+    try:
+        return SETS[name]()
+    except FileNotFoundError as error:
+        print(f"missing,{name},{error}")
+        return None
+
+
+def machine(strategy: str, budget: int, gamma: float, **params: Any) -> Any:
+    if strategy == "projectron":
+        params = {key: value for key, value in params.items() if key != "average"}
+        # So small a threshold that the budget decides.
+        return ProjectronClassifier(budget=budget, threshold=1e-2, gamma=gamma, tol=None, **params)
+    return KernelPegasosClassifier(
+        budget=budget, maintenance=strategy, gamma=gamma, tol=None, **params
+    )
+
+
+def accuracies(data: Split, orders: int, make: Any) -> list[float]:
+    X, y, X_test, y_test = data
+    return [100.0 * make(seed).fit(X, y).score(X_test, y_test) for seed in range(orders)]
+
+
+def accuracy(part: str, name: str, data: Split, strategies: Any, passes: int, orders: int) -> None:
+    d = data[0].shape[1]
+    gammas = GAMMAS if d < 500 else GAMMAS[:2]
+    for strategy in strategies:
+        for budget in BUDGETS:
+            for average in (False, True):
+                if strategy == "projectron" and average:
+                    continue
+                found = max(
+                    (np.mean(a), np.std(a), c)
+                    for c in gammas
+                    for a in [
+                        accuracies(
+                            data,
+                            orders,
+                            lambda seed, c=c: machine(
+                                strategy, budget, c / d, average=average, max_iter=passes,
+                                random_state=seed,
+                            ),
+                        )
+                    ]
+                )
+                kind = "average" if average else "last"
+                row(part, name, f"{strategy} B={budget} {kind} gamma={found[2]}/d", *found[:2])
+
+
+def long_streams() -> None:
+    for name, make, n, c in (
+        ("waveform 2M", make_waveform, 2_000_000, {100: 1, 500: 1}),
+        ("checkerboard 10M", make_checkerboard, 10_000_000, {100: 16, 500: 64}),
+    ):
+        X_test, y_test = make(100_000, 1)
+        mean, deviation = X_test.mean(axis=0), X_test.std(axis=0)
+        scale = lambda X: ((X - mean) / deviation).astype(np.float32)  # noqa: B023
+        for budget in BUDGETS:
+            for average in (False, True):
+                model = machine("merge", budget, c[budget] / X_test.shape[1], average=average)
+                seconds = 0.0
+                for X, y in make(n, 0, chunk_size=100_000):
+                    X = scale(X)
+                    start = time.perf_counter()
+                    model.partial_fit(X, y, classes=np.unique(y_test))
+                    seconds += time.perf_counter() - start
+                kind = "average" if average else "last"
+                right = 100.0 * model.score(scale(X_test), y_test)
+                error = model.mean_gradient_error_
+                row("long", name, f"merge B={budget} {kind} gamma={c[budget]}/d", right, n / seconds, error)
+
+
+def product_rate() -> float:
+    """GFLOP/s of a product of matrices in float32."""
+    A = np.ones((1536, 1536), np.float32)
+    A @ A
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        A @ A
+        times.append(time.perf_counter() - start)
+    return 2e-9 * 1536**3 / min(times)
+
+
+def speed() -> None:
+    for name, strategy, gammas in (
+        ("letter", "merge", {100: 1, 500: 4}),
+        ("letter", "project", {500: 4}),
+        ("usps", "merge", {100: 1, 500: 1}),
+        ("usps [0,1]", "merge", {100: 16, 500: 16}),
+        ("waveform 100k", "merge", {100: 1, 500: 1}),
+        ("checkerboard 100k", "merge", {100: 16, 500: 64}),
+    ):
+        data = load(name)
+        if data is None:
+            continue
+        X, y, *_ = data
+        for budget, c in gammas.items():
+            rates, products = [], []
+            for seed in range(5):
+                products.append(product_rate())
+                model = machine(strategy, budget, c / X.shape[1], random_state=seed)
+                start = time.perf_counter()
+                model.fit(X, y)
+                rates.append(len(y) / (time.perf_counter() - start))
+            setting = f"{strategy} B={budget} gamma={c}/d"
+            row("speed", name, setting, float(np.median(rates)), float(np.median(products)))
+
+
+def resident() -> int:
+    """Bytes that the process holds now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def flat() -> None:
+    for strategy, budget, n in (("merge", 100, 10_000_000), ("merge", 500, 10_000_000), ("project", 100, 3_000_000)):
+        model = machine(strategy, budget, 8.0)
+        # The same memory for every chunk.
+        random, X = np.random.default_rng(0), np.empty((50_000, 2), np.float32)
+        seen, before, times = 0, 0, []
+        while seen < n:
+            random.random(out=X, dtype=np.float32)
+            np.multiply(X, 4.0, out=X)
+            y = X.astype(np.int64).sum(axis=1) % 2
+            start = time.perf_counter()
+            model.partial_fit(X, y, classes=[0, 1])
+            times.append((time.perf_counter() - start) / len(y) * 1e6)
+            seen += len(y)
+            if seen == 500_000:
+                before = resident()
+        early, late = np.median(times[2:12]), np.median(times[-10:])
+        setting = f"{strategy} B={budget} 10^5 against {n:.0e} (us; bytes grown)"
+        row("flat", "checkerboard", setting, early, late, resident() - before)
+
+
+def peers(pairs: int = 3) -> None:
+    for name, gammas in (
+        ("letter", {100: 1, 500: 4}),
+        ("usps", {100: 1, 500: 1}),
+        ("waveform 100k", {100: 1, 500: 1}),
+        ("checkerboard 100k", {100: 16, 500: 64}),
+    ):
+        data = load(name)
+        if data is None:
+            continue
+        X, y, X_test, y_test = data
+        d = X.shape[1]
+        for budget, c in gammas.items():
+            # The peer at the best gamma and alpha for it.
+            peer = lambda g, alpha, seed: make_pipeline(  # noqa: E731
+                Nystroem(gamma=g / d, n_components=budget, random_state=seed),  # noqa: B023
+                SGDClassifier(alpha=alpha, max_iter=5, tol=None, random_state=seed),
+            )
+            found = max(
+                (peer(g, alpha, 0).fit(X, y).score(X_test, y_test), g, alpha)
+                for g in GAMMAS
+                for alpha in (1e-4, 1e-5, 1e-6)
+            )
+            times, right = [], []
+            for seed in range(pairs):
+                both = machine("merge", budget, c / d, random_state=seed), peer(*found[1:], seed)
+                spent = []
+                for model in both:
+                    start = time.perf_counter()
+                    model.fit(X, y)
+                    spent.append(time.perf_counter() - start)
+                times.append(spent)
+                right.append([100.0 * model.score(X_test, y_test) for model in both])
+            seconds = np.median(times, axis=0)
+            ratio = float(np.median([theirs / ours for ours, theirs in times]))
+            setting = f"B={budget} gamma={c}/d, theirs {found[1]}/d alpha={found[2]}"
+            row("peers", name, setting, *np.mean(right, axis=0), *seconds, ratio)
+
+
+def main() -> None:
+    parts = sys.argv[1:] or ["accuracy", "passes", "long", "speed", "flat", "peers"]
+    head(" ".join(["benches/budget.py", *sys.argv[1:]]), "part,data,setting,figures")
+    strategies = ("merge", "project", "remove", "random", "projectron")
+    for part in parts:
+        if part == "accuracy":
+            for name in SETS:
+                if (data := load(name)) is not None:
+                    large = name in ("mnist", "a9a")
+                    accuracy(part, name, data, strategies[:1] if large else strategies, 1, 3 if large else ORDERS)
+        elif part == "passes":
+            for name in ("letter", "usps", "usps [0,1]", "covtype15k"):
+                if (data := load(name)) is not None:
+                    accuracy(part, name, data, ("merge",), 5, ORDERS)
+        else:
+            {"long": long_streams, "speed": speed, "flat": flat, "peers": peers}[part]()
+
+
+if __name__ == "__main__":
+    main()
