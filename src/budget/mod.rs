@@ -465,6 +465,16 @@ impl<S: Scalar> Budgeted<S> {
         all.iter().map(|of_output| of_output.0[0].to_f64()).collect()
     }
 
+    /// `<w, sum_o coef_o phi(x)>` over a.
+    fn product<R: Row<Scalar = S>>(&self, x: R, coef: &[f64]) -> f64 {
+        self.score_over_a(x).iter().zip(coef).map(|(score, coef)| score * coef).sum()
+    }
+
+    /// The same with what a vector has brought to w.
+    fn product_with(&self, slot: usize) -> f64 {
+        self.support.with_row(slot, |row| self.product(row, self.support.coef(slot)))
+    }
+
     /// Adds to w what the caller has put, over a, into `scratch.coef`.
     fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
         self.added += 1;
@@ -549,13 +559,12 @@ impl<S: Scalar> Budgeted<S> {
             }
         }
         support.settle(slot);
-        S::lift(coef, &panel.k[slot], &mut panel.scores);
+        S::lift(1.0, coef, &panel.k[slot], &mut panel.scores);
     }
 
     /// Takes a vector out, as it is.
     fn drop_slot(&mut self, slot: usize) {
-        let minus: Vec<f64> = self.support.coef(slot).iter().map(|v| -v).collect();
-        S::lift(&minus, &self.panel.k[slot], &mut self.panel.scores);
+        S::lift(-1.0, self.support.coef(slot), &self.panel.k[slot], &mut self.panel.scores);
         self.support.clear(slot);
         self.evicted += 1;
     }
@@ -570,10 +579,8 @@ impl<S: Scalar> Budgeted<S> {
             _ => self.support.smallest(),
         };
         let degraded = self.support.size[p];
-        if self.norm2.is_some() {
-            let scores = self.support.with_row(p, |row| self.score_over_a(row));
-            let cross: f64 = self.support.coef(p).iter().zip(&scores).map(|(v, s)| v * s).sum();
-            self.norm2 = self.norm2.map(|norm2| norm2 - 2.0 * cross + degraded);
+        if let Some(norm2) = self.norm2 {
+            self.norm2 = Some(norm2 - 2.0 * self.product_with(p) + degraded);
         }
         self.drop_slot(p);
         self.count_degradation(degraded);
@@ -626,83 +633,54 @@ impl<S: Scalar> Budgeted<S> {
             // The row of the one that stays is about to be made anew, of both as they are.
             self.distances.mirror(new, if new == m { n } else { m });
         }
-        self.merge_at(m, n, &place, apart);
+        self.merge_at(gamma, (m, n), &place, apart);
         self.count_degradation(place.degradation);
     }
 
     /// Merges m into n, and updates all that depends on it.
-    fn merge_at(&mut self, m: usize, n: usize, place: &Place, apart: f64) {
-        let Some(gamma) = self.support.kernel.gaussian() else {
-            return;
-        };
+    fn merge_at(&mut self, gamma: f64, (m, n): (usize, usize), place: &Place, apart: f64) {
         let Place { h, of_m, of_n, degradation } = *place;
         let outputs = self.support.outputs;
-        // <w, dw> before anything moves.
-        let mut cross = 0.0;
-        let mut along = |w: &Self, slot: usize, sign: &dyn Fn(usize) -> f64| {
-            let scores = w.support.with_row(slot, |row| w.score_over_a(row));
-            cross += scores.iter().enumerate().map(|(o, s)| sign(o) * s).sum::<f64>();
+        let mix = |all: &[f64]| -> Vec<f64> {
+            let pairs = all[m * outputs..].iter().zip(&all[n * outputs..]);
+            pairs.take(outputs).map(|(m, n)| of_m * m + of_n * n).collect()
         };
-        let merged: Vec<f64> = (0..outputs)
-            .map(|o| of_m * self.support.coef(m)[o] + of_n * self.support.coef(n)[o])
-            .collect();
-        let scores_of_z = if self.norm2.is_some() {
-            along(self, m, &|o| -self.support.coef(m)[o]);
-            along(self, n, &|o| -self.support.coef(n)[o]);
-            let (mut x_m, mut z) =
-                (vec![S::default(); self.n_features()], vec![S::default(); self.n_features()]);
-            self.support.write(m, &mut x_m);
-            self.support.write(n, &mut z);
-            for (z, x) in z.iter_mut().zip(&x_m) {
-                *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
-            }
-            Some(self.score_over_a(&crate::data::KeptRow::Dense(z)))
-        } else {
-            None
-        };
-        if let (Some(norm2), Some(scores)) = (&mut self.norm2, scores_of_z) {
-            cross += merged.iter().zip(&scores).map(|(v, s)| v * s).sum::<f64>();
-            *norm2 += 2.0 * cross + degradation;
+        let merged = mix(&self.support.v);
+        let merged_u = if self.support.u.is_empty() { Vec::new() } else { mix(&self.support.u) };
+        let z = self.support.between(m, n, h);
+        if let Some(norm2) = self.norm2 {
+            let gone = self.product_with(m) + self.product_with(n);
+            self.norm2 = Some(norm2 + 2.0 * (self.product(&z, &merged) - gone) + degradation);
         }
 
-        // Scores: minus what the two gave.
-        let minus =
-            |slot: usize| -> Vec<f64> { self.support.coef(slot).iter().map(|v| -v).collect() };
-        let (minus_m, minus_n) = (minus(m), minus(n));
-        let panel = &mut self.panel;
-        S::lift(&minus_m, &panel.k[m], &mut panel.scores);
-        S::lift(&minus_n, &panel.k[n], &mut panel.scores);
-
-        let support = &mut self.support;
-        support.move_between(m, n, h, self.added);
-        for o in 0..outputs {
-            support.v[n * outputs + o] = merged[o];
-            if !support.u.is_empty() {
-                let (u_m, u_n) = (support.u[m * outputs + o], support.u[n * outputs + o]);
-                support.u[n * outputs + o] = of_m * u_m + of_n * u_n;
-            }
+        let Budgeted { support, panel, scratch, distances, .. } = self;
+        for slot in [m, n] {
+            S::lift(-1.0, support.coef(slot), &panel.k[slot], &mut panel.scores);
+        }
+        support.replace(n, z, self.added);
+        support.v[n * outputs..(n + 1) * outputs].copy_from_slice(&merged);
+        if let Some(u) = support.u.get_mut(n * outputs..(n + 1) * outputs) {
+            u.copy_from_slice(&merged_u);
         }
         support.settle(n);
         support.clear(m);
         self.evicted += 1;
 
         let slots = support.slots();
-        let row = &mut self.scratch.row;
-        row.resize(slots, S::default());
-        let (to_m, to_n) = (&self.distances.row(m)[..slots], &self.distances.row(n)[..slots]);
-        S::between(h, to_m, to_n, apart, row);
-        self.distances.set_row(n, row);
-        self.distances.set_column(n, slots);
+        scratch.row.resize(slots, S::default());
+        let (to_m, to_n) = (&distances.row(m)[..slots], &distances.row(n)[..slots]);
+        S::between(h, to_m, to_n, apart, &mut scratch.row);
+        distances.set_row(n, &scratch.row);
+        distances.set_column(n, slots);
 
-        let to_n = panel.distances[n];
-        let (to_m, out) = (panel.distances[m], &mut panel.distances[n]);
-        S::between(h, &to_m.0, &to_n.0, apart, &mut out.0);
-        let k = &mut panel.k[n];
-        for (k, distance) in k.0.iter_mut().zip(&out.0) {
+        let (to_m, to_n) = (panel.distances[m], panel.distances[n]);
+        let (of_z, k) = (&mut panel.distances[n], &mut panel.k[n]);
+        S::between(h, &to_m.0, &to_n.0, apart, &mut of_z.0);
+        for (k, distance) in k.0.iter_mut().zip(&of_z.0) {
             *k = S::from_f64(-gamma * distance.to_f64());
         }
         S::exp(&mut k.0);
-        S::lift(&merged, k, &mut panel.scores);
+        S::lift(1.0, support.coef(n), k, &mut panel.scores);
     }
 
     /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
@@ -766,8 +744,7 @@ impl<S: Scalar> Budgeted<S> {
         }
         self.enlist(x, coef, distance);
         // No vector is further from the span of others than from 0.
-        let furthest = self.support.own[p].abs();
-        if !(self.gram.pivot(p) * furthest >= 0.999) {
+        if self.gram.pivot(p) * self.support.own[p].abs() < 0.999 {
             self.remember_pairs();
         }
         let (d, distance) = self.gram.remove(p);
@@ -820,7 +797,7 @@ impl<S: Scalar> Budgeted<S> {
         let d: Vec<S> = gram.d.iter().map(|d| S::from_f64(*d)).collect();
         let mut sum = [Lanes([S::default(); WIDTH])];
         S::products(&[&d], &panel.k, Lanes::flatten(&mut sum), WIDTH);
-        S::lift(coef, &sum[0], &mut panel.scores);
+        S::lift(1.0, coef, &sum[0], &mut panel.scores);
     }
 
     /// Whether the inverse fails on a column: `K d = k` for one row of K, another each time.

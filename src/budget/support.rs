@@ -69,6 +69,15 @@ impl<S: Scalar> Rows for KeptRows<'_, S> {
     fn prefetch(&self, _: usize) {}
 }
 
+/// Adds a row to features. A column that occurs twice counts as the sum, one outside is passed over.
+fn add_features<R: Row>(x: R, features: &mut [R::Scalar]) {
+    x.for_each(|j, x| {
+        if let Some(feature) = features.get_mut(j) {
+            *feature = R::Scalar::from_f64(feature.to_f64() + x);
+        }
+    });
+}
+
 /// Coefficients that sum to 0 over the classes, as those of the Crammer-Singer loss do, must go on to when
 /// many roundings add up, and when what is left of large ones that have cancelled is small.
 pub(super) fn balance(coef: &mut [f64]) {
@@ -77,7 +86,8 @@ pub(super) fn balance(coef: &mut [f64]) {
         sum += c;
         size += c.abs();
     }
-    if sum == 0.0 || sum.abs() > 1e-6 * size || coef.len() == 1 {
+    // Less than a rounding stays, so that doing it twice is doing it once.
+    if coef.len() == 1 || sum.abs() <= 1e-15 * size || sum.abs() > 1e-6 * size {
         return;
     }
     if let Some(largest) = coef.iter_mut().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
@@ -197,11 +207,7 @@ impl<S: Scalar> Support<S> {
 
     fn features_of<R: Row<Scalar = S>>(&self, x: R) -> Vec<S> {
         let mut features = vec![S::default(); self.n_features];
-        x.for_each(|j, x| {
-            if let Some(feature) = features.get_mut(j) {
-                *feature = S::from_f64(feature.to_f64() + x);
-            }
-        });
+        add_features(x, &mut features);
         features
     }
 
@@ -230,12 +236,7 @@ impl<S: Scalar> Support<S> {
             Store::Dense(rows) => {
                 let row = &mut rows[slot * d..(slot + 1) * d];
                 row.fill(S::default());
-                x.for_each(|j, x| {
-                    // A column that occurs twice counts as the sum.
-                    if let Some(feature) = row.get_mut(j) {
-                        *feature = S::from_f64(feature.to_f64() + x);
-                    }
-                });
+                add_features(x, row);
             }
             Store::Sparse(rows) => rows[slot] = x.keep(),
         }
@@ -251,21 +252,33 @@ impl<S: Scalar> Support<S> {
         self.own[slot] = self.kernel.eval(norm2, norm2, norm2);
     }
 
-    /// Replaces a vector by `h x_m + (1 - h) x_n`, n being its own slot.
-    pub fn move_between(&mut self, m: usize, n: usize, h: f64, born: u64) {
-        let d = self.n_features;
-        let Store::Dense(rows) = &mut self.store else {
-            unreachable!("vectors that are merged are dense");
-        };
-        let mut norm2 = 0.0;
-        for j in 0..d {
-            let (x, z) = (rows[m * d + j].to_f64(), rows[n * d + j].to_f64());
-            let z = S::from_f64(h * x + (1.0 - h) * z);
-            norm2 += z.to_f64() * z.to_f64();
-            rows[n * d + j] = z;
+    /// `h x_m + (1 - h) x_n`.
+    pub fn between(&self, m: usize, n: usize, h: f64) -> KeptRow<S> {
+        let (mut x, mut z) =
+            (vec![S::default(); self.n_features], vec![S::default(); self.n_features]);
+        self.write(m, &mut x);
+        self.write(n, &mut z);
+        for (z, x) in z.iter_mut().zip(&x) {
+            *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
         }
-        self.measure(n, norm2);
-        self.born[n] = born;
+        KeptRow::Dense(z)
+    }
+
+    /// Puts another vector in the place of one.
+    pub fn replace(&mut self, slot: usize, z: KeptRow<S>, born: u64) {
+        self.measure(slot, (&z).norm2());
+        self.born[slot] = born;
+        match (&mut self.store, z) {
+            (Store::Dense(rows), KeptRow::Dense(z)) => {
+                rows[slot * self.n_features..(slot + 1) * self.n_features].copy_from_slice(&z);
+            }
+            (Store::Dense(rows), z) => {
+                let row = &mut rows[slot * self.n_features..(slot + 1) * self.n_features];
+                row.fill(S::default());
+                add_features(&z, row);
+            }
+            (Store::Sparse(rows), z) => rows[slot] = z,
+        }
     }
 
     /// Brings up to date what follows from the coefficients in a slot.

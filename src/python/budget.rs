@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Labels, Matrix, Order, csr, dense, examples};
 use super::kernel::{
-    Problem, PyParams, Vectors, item, run, scores, set_totals, totals, with_vectors,
+    Problem, PyParams, Told, Vectors, item, run, scores, set_totals, totals, with_vectors,
 };
 use super::{lock, silent, unknown, work};
 use crate::{
@@ -273,7 +273,7 @@ impl BudgetTrainer {
         threads: usize,
         every: Option<u64>,
         progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64, f64, Vec<(u64, u64, u64, f64)>)> {
+    ) -> PyResult<Told> {
         let (report, records) = with!(&self.problem, &x, |problem, rows| {
             let data = examples(rows, &labels)?;
             run(py, problem, &data, &order, threads, every, progress.as_ref())

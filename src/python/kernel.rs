@@ -279,6 +279,9 @@ impl KernelTrainer {
 /// mistakes, and the sum of the gradient errors, all counted from the very first.
 pub(super) type Ran = (Report, Vec<(u64, u64, u64, f64)>);
 
+/// The same as Python is told: examples, updates, the sum of the losses, and records.
+pub(super) type Told = (u64, u64, f64, Vec<(u64, u64, u64, f64)>);
+
 /// Visits rows, in pieces that end with a batch, a panel, or where a record is due.
 pub(super) fn run<X: Rows, H: Hypothesis<Scalar = X::Scalar> + Send, L: Loss + Send>(
     py: Python<'_>,
@@ -516,7 +519,7 @@ impl KernelTrainer {
         threads: usize,
         every: Option<u64>,
         progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64, f64, Vec<(u64, u64, u64, f64)>)> {
+    ) -> PyResult<Told> {
         let (report, records) = with!(&self.problem, &x, |problem, rows| {
             let data = examples(rows, &labels)?;
             run(py, problem, &data, &order, threads, every, progress.as_ref())

@@ -1,6 +1,8 @@
 //! The bodies that training on a budget needs: what every support vector, or every example of a panel,
 //! must be asked at once. As in `body.rs`, written once and compiled for every level.
 
+#![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
+
 use super::body::{Float, LANES, Lanes, WIDTH};
 use crate::scalar::Scalar;
 
@@ -26,9 +28,10 @@ pub fn gaussian<const FMA: bool, S: Scalar + Float>(
     }
 }
 
-/// `scores[o] += coef[o] k`: what the scores of a panel gain when a vector's coefficients do.
+/// `scores[o] += c coef[o] k`: what the scores of a panel gain when a vector's coefficients do.
 #[inline(always)]
 pub fn lift<const FMA: bool, S: Scalar + Float>(
+    c: f64,
     coef: &[f64],
     k: &Lanes<S>,
     scores: &mut [Lanes<S>],
@@ -37,7 +40,7 @@ pub fn lift<const FMA: bool, S: Scalar + Float>(
         if *coef == 0.0 {
             continue;
         }
-        let coef = S::from_f64(*coef);
+        let coef = S::from_f64(c * *coef);
         for l in 0..WIDTH {
             scores.0[l] = coef.mul_add_if_fast::<FMA>(k.0[l], scores.0[l]);
         }

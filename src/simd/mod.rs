@@ -76,8 +76,8 @@ pub trait Simd: Sized {
         block: &mut [Lanes<Self>],
         distances: &mut [Lanes<Self>],
     );
-    /// `scores[o] += coef[o] k` for every o.
-    fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]);
+    /// `scores[o] += c coef[o] k` for every o.
+    fn lift(c: f64, coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]);
     /// `out[k] = sum coef w[o * stride + k]` over pairs of o and coef. The length of `out` must be a multiple
     /// of [`WIDTH`].
     fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]);
@@ -197,8 +197,8 @@ mod portable {
                 ) {
                     body::gaussian::<false, _>(gamma, zz, xx, block, distances);
                 }
-                fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
-                    body::lift::<false, _>(coef, k, scores);
+                fn lift(c: f64, coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
+                    body::lift::<false, _>(c, coef, k, scores);
                 }
                 fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]) {
                     body::mix::<false, _>(coef, w, stride, out);

@@ -100,7 +100,7 @@ shells!(exp<S: Number>(x: &mut [S]) -> ());
 shells!(rbf<S: Number>(gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) -> ());
 
 shells!(gaussian<S: Number>(gamma: f64, zz: &[S], xx: &[S; WIDTH], block: &mut [Lanes<S>], distances: &mut [Lanes<S>]) -> ());
-shells!(lift<S: Number>(coef: &[f64], k: &Lanes<S>, scores: &mut [Lanes<S>]) -> ());
+shells!(lift<S: Number>(c: f64, coef: &[f64], k: &Lanes<S>, scores: &mut [Lanes<S>]) -> ());
 shells!(mix<S: Number>(coef: &[(usize, f64)], w: &[S], stride: usize, out: &mut [S]) -> ());
 shells!(between<S: Number>(h: f64, to_m: &[S], to_n: &[S], apart: f64, out: &mut [S]) -> ());
 shells!(partner<S: Number>(gamma: f64, m: (usize, f64), distances: &[S], b: &[f64], c: &[S], bounds: &mut [S]) -> usize);
@@ -302,8 +302,8 @@ macro_rules! at_level {
                 gaussian::at(level(), gamma, zz, xx, block, distances);
             }
             #[inline(always)]
-            fn lift(coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
-                lift::at(level(), coef, k, scores);
+            fn lift(c: f64, coef: &[f64], k: &Lanes<Self>, scores: &mut [Lanes<Self>]) {
+                lift::at(level(), c, coef, k, scores);
             }
             #[inline(always)]
             fn mix(coef: &[(usize, f64)], w: &[Self], stride: usize, out: &mut [Self]) {
