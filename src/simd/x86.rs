@@ -521,6 +521,124 @@ mod tests {
         exponentials::<f64>(-708.0..709.0, 1e-14);
     }
 
+    /// What maintenance asks of all vectors, at every level, against plain loops.
+    fn maintenance_agrees<S: Number>(tolerance: f64) {
+        let numbers = |n: usize, from: usize| -> Vec<S> {
+            (0..n).map(|k| S::from_f64(number(k + from) / 8.0)).collect()
+        };
+        let near = |got: S, want: f64, what: &str| {
+            let error = (got.to_f64() - want).abs() / (1.0 + want.abs());
+            assert!(error < tolerance, "{what}: {got}, not {want}");
+        };
+        for level in levels() {
+            for slots in [0, 1, 5, 37] {
+                let lanes = |from: usize| -> Vec<Lanes<S>> {
+                    let all = numbers(slots * WIDTH, from);
+                    all.as_chunks().0.iter().map(|lanes| Lanes(*lanes)).collect()
+                };
+                let products = lanes(3);
+                let (mut k, mut distances) = (products.clone(), lanes(0));
+                let (zz, xx) = (numbers(slots, 40), numbers(WIDTH, 50));
+                let xx: [S; WIDTH] = std::array::from_fn(|l| xx[l]);
+                gaussian::at(level, 0.3, &zz, &xx, &mut k, &mut distances);
+                for s in 0..slots {
+                    for l in 0..WIDTH {
+                        let product = products[s].0[l].to_f64();
+                        let want = (xx[l].to_f64() + zz[s].to_f64() - 2.0 * product).max(0.0);
+                        near(distances[s].0[l], want, "distance");
+                        near(k[s].0[l], (-0.3 * want).exp(), "kernel value");
+                    }
+                }
+                let Some(first) = k.first() else {
+                    continue;
+                };
+                let coef: Vec<f64> = (0..slots).map(|o| number(o) * f64::from(o % 3 > 0)).collect();
+                let mut scores = lanes(7);
+                lift::at(level, -0.5, &coef, first, &mut scores);
+                for (o, (got, before)) in scores.iter().zip(lanes(7)).enumerate() {
+                    for l in 0..WIDTH {
+                        let want = before.0[l].to_f64() - 0.5 * coef[o] * first.0[l].to_f64();
+                        near(got.0[l], want, "lift");
+                    }
+                }
+            }
+            for width in [0, WIDTH, 3 * WIDTH] {
+                let stride = width + 5;
+                let w = numbers(4 * stride, 11);
+                let mut out = numbers(width, 0);
+                mix::at(level, &[(0, 0.5), (3, -2.0)], &w, stride, &mut out);
+                for (k, got) in out.iter().enumerate() {
+                    near(*got, 0.5 * w[k].to_f64() - 2.0 * w[3 * stride + k].to_f64(), "mix");
+                }
+                let (m, n) = (numbers(width, 21), numbers(width, 31));
+                between::at(level, 0.25, &m, &n, 1.5, &mut out);
+                for (k, got) in out.iter().enumerate() {
+                    let want = 0.25 * m[k].to_f64() + 0.75 * n[k].to_f64() - 0.1875 * 1.5;
+                    near(*got, want.max(0.0), "between");
+                }
+                let mut values = numbers(width, 5);
+                if let Some(value) = values.first_mut() {
+                    *value = S::from_f64(f64::NAN);
+                    let got = least::at(level, &values);
+                    let least =
+                        values[1..].iter().map(|v| v.to_f64()).fold(f64::INFINITY, f64::min);
+                    let first = values.iter().position(|v| v.to_f64() == least);
+                    assert_eq!(Some(got), first, "{level:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn maintenance_agrees_with_plain_loops() {
+        maintenance_agrees::<f32>(2e-6);
+        maintenance_agrees::<f64>(1e-14);
+    }
+
+    /// The lower half of a symmetric matrix, of every size.
+    #[test]
+    fn updates_agree_with_plain_loops() {
+        for level in levels() {
+            for n in 0..=67 {
+                let vector =
+                    |from: usize| -> Vec<f64> { (0..n).map(|k| number(k + from)).collect() };
+                let (plus, minus, k) = (vector(1), vector(9), vector(17));
+                let before: Vec<f64> = (0..n * (n + 1) / 2).map(number).collect();
+                let (mut q, mut out) = (before.clone(), vec![7.0; n]);
+                update_and_multiply::at(level, &mut q, &plus, &minus, &k, &mut out);
+                let at = |i: usize, j: usize| {
+                    let place = i.max(j) * (i.max(j) + 1) / 2 + i.min(j);
+                    let new = before[place] + plus[i] * plus[j] - minus[i] * minus[j];
+                    assert!((q[place] - new).abs() < 1e-9, "{level:?} {n}");
+                    new
+                };
+                for (i, got) in out.iter().enumerate() {
+                    let want: f64 = (0..n).map(|j| at(i, j) * k[j]).sum();
+                    assert!((got - want).abs() < 1e-7, "{level:?} {n}: {got}, not {want}");
+                }
+            }
+        }
+    }
+
+    /// The same partner at every level, or one as good: the merger's own tests say what is best.
+    #[test]
+    fn partners_agree() {
+        for round in 0..50 {
+            let width = 3 * WIDTH;
+            let distances: Vec<f32> = (0..width).map(|k| number(k + round).abs() as f32).collect();
+            let b: Vec<f64> = (0..width).map(|k| 1.0 + number(k + 3 * round).abs()).collect();
+            let c: Vec<f32> = (0..width).map(|k| number(5 * k + round) as f32 / 20.0).collect();
+            let mut bounds = vec![0.0; width];
+            let found: Vec<usize> = levels()
+                .map(|level| {
+                    let m = (round % width, 1.0);
+                    partner::at(level, 0.7, m, &distances, &b, &c, &mut bounds)
+                })
+                .collect();
+            assert!(found.iter().all(|n| *n == found[0] && *n != round % width), "{found:?}");
+        }
+    }
+
     /// Wherever the bad index stands: in a full group or in the remainder.
     #[test]
     fn an_index_outside_is_seen_and_never_followed() {
