@@ -542,9 +542,9 @@ mod tests {
                 let xx: [S; WIDTH] = std::array::from_fn(|l| xx[l]);
                 gaussian::at(level, 0.3, &zz, &xx, &mut k, &mut distances);
                 for s in 0..slots {
-                    for l in 0..WIDTH {
+                    for (l, xx) in xx.iter().enumerate() {
                         let product = products[s].0[l].to_f64();
-                        let want = (xx[l].to_f64() + zz[s].to_f64() - 2.0 * product).max(0.0);
+                        let want = (xx.to_f64() + zz[s].to_f64() - 2.0 * product).max(0.0);
                         near(distances[s].0[l], want, "distance");
                         near(k[s].0[l], (-0.3 * want).exp(), "kernel value");
                     }
