@@ -450,7 +450,7 @@ fn projectron_is_its_authors() {
                 let delta = (1.0 - dot(&d, &k)).max(0.0);
                 let mut factor = 0.0;
                 if loss >= 1.0 {
-                    if delta <= threshold || delta < 1e-7 {
+                    if delta <= threshold || delta < 1e-5 {
                         factor = 1.0;
                     } else {
                         naive.vectors.push(Vector {
@@ -461,7 +461,7 @@ fn projectron_is_its_authors() {
                         });
                     }
                 } else if margin && loss > 0.0 {
-                    let away = if delta < 1e-7 { 0.0 } else { delta / threshold };
+                    let away = if delta < 1e-5 { 0.0 } else { delta / threshold };
                     let q = dot(&coef, &coef) * (1.0 - delta);
                     if loss > away {
                         factor = (loss / q).min(1.0).min(2.0 * (loss - away) / q);

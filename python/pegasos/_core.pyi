@@ -10,6 +10,7 @@ type _Labels = tuple[NDArray[np.uint32], NDArray[np.float64] | None]
 type _Order = tuple[str, int, int] | NDArray[np.int64]
 
 __all__ = [
+    "BudgetTrainer",
     "InternalError",
     "KernelTrainer",
     "LinearTrainer",

@@ -180,13 +180,26 @@ def test_nothing_overflows(maintenance, dtype):
                         assert np.abs(coefs.sum(axis=0)).max() <= error * np.abs(coefs).max()
 
 
-def test_long_streams_keep_their_accuracy():
-    """The degradation of many mergers is a difference of nearly equal numbers, if one is careless."""
-    model = KernelPegasosClassifier(gamma=8.0, budget=100)
+@pytest.mark.parametrize(
+    ("maintenance", "gamma", "n", "least"), [("merge", 2.0, 10_000_000, 0.99), ("project", 8.0, 300_000, 0.98)]
+)
+def test_long_streams_keep_their_accuracy(maintenance, gamma, n, least):
+    """In float32: where degradations are differences of nearly equal numbers, and kernel matrices singular."""
+    model = KernelPegasosClassifier(gamma=gamma, budget=100, maintenance=maintenance)
     X_test, y_test = make_checkerboard(20_000, 1)
-    for X, y in make_checkerboard(1_000_000, 0, chunk_size=50_000):
+    for X, y in make_checkerboard(n, 0, chunk_size=100_000):
         model.partial_fit(X.astype(np.float32), y, classes=[0, 1])
-    assert model.score(X_test.astype(np.float32), y_test) > 0.985
+    assert model.score(X_test.astype(np.float32), y_test) > least
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_projection_where_vectors_nearly_span_one_another(dtype):
+    X, y = make_checkerboard(24_000, 0)
+    X = X.astype(dtype)
+    for gamma in (0.5, 2.0, 8.0):
+        model = KernelPegasosClassifier(gamma=gamma, budget=500, maintenance="project", random_state=0)
+        model.fit(X[:20_000], y[:20_000])
+        assert model.score(X[20_000:], y[20_000:]) > (0.8 if gamma == 0.5 else 0.95)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads Linux's account of memory")
