@@ -290,14 +290,6 @@ impl<S: Scalar> Budgeted<S> {
         Ok(model)
     }
 
-    /// Writes the coefficients of the vectors, one vector after the other, the scale folded in.
-    pub fn coefs(&self, out: &mut Vec<f64>) {
-        out.clear();
-        for slot in self.support.occupied() {
-            out.extend(self.support.coef(slot).iter().map(|v| self.a * v));
-        }
-    }
-
     /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
     pub fn for_each(&self, k: usize, mut f: impl FnMut(usize, S)) {
         if let Some(slot) = self.support.occupied().nth(k) {
@@ -382,7 +374,7 @@ impl<S: Scalar> Budgeted<S> {
     /// Computes afresh what is carried along for every pair of vectors.
     fn remember_pairs(&mut self) {
         let n = self.support.slots();
-        if n == 0 {
+        if matches!(self.maintenance, Maintenance::Remove | Maintenance::Random { .. }) {
             return;
         }
         self.gram.clear();

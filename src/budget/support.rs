@@ -3,7 +3,7 @@
 use crate::data::{Dense, KeptRow, Row, Rows};
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, Simd, WIDTH};
+use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
 use crate::vectors::{Keep, Vectors};
 
@@ -350,7 +350,7 @@ impl<S: Scalar> Support<S> {
             // Else an infinite feature could pass for one that is far away.
             *xx = if norm2.to_f64().is_finite() { *norm2 } else { S::from_f64(f64::NAN) };
         }
-        let rows = (TASK / (WIDTH * self.n_features)).next_multiple_of(4 * crate::simd::TILE);
+        let rows = (TASK / WIDTH / self.n_features).max(1).next_multiple_of(4 * TILE);
         let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
         side_by_side(&mut tasks, |task, (k, distances)| {
             let slots = task * rows..task * rows + k.len();

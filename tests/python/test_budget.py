@@ -276,6 +276,24 @@ def test_files_and_pickles(model, form, tmp_path):
         assert_allclose(twin.decision_function(form(X)), want, atol=1e-6 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("maintenance", STRATEGIES)
+@pytest.mark.parametrize("n_features", [5000, 100_000])
+def test_many_sparse_features(n_features, maintenance):
+    """Vectors are stored as they come, or dense where they are merged; the same model either way."""
+    random = np.random.default_rng(0)
+    X = sparse.random_array((300, 40), density=0.3, rng=random, format="csr")
+    y = (X.sum(axis=1) > 6).astype(int) + (X.sum(axis=1) > 6.6)
+    columns = np.sort(random.choice(n_features, 40, replace=False))
+    wide = sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=(300, n_features))
+    params = dict(gamma=0.3, budget=25, maintenance=maintenance, max_iter=2, tol=None, random_state=0)
+    narrow = KernelPegasosClassifier(**params).fit(X, y)
+    model = KernelPegasosClassifier(**params).fit(wide, y)
+    want = narrow.decision_function(X)
+    assert_allclose(model.decision_function(wide), want, atol=1e-6 * np.abs(want).max())
+    assert model.support_vectors_.shape == (25, n_features)
+    assert_allclose(model.support_vectors_.toarray()[:, columns], narrow.support_vectors_.toarray())
+
+
 def test_random_removal_is_seeded():
     X, y = waves(500, 5)
     fits = [
