@@ -406,6 +406,11 @@ fn training_is_taken_up_again() {
         let mut again = Budgeted::new(RBF, 4, 5, Some(15), maintenance).unwrap();
         again.restore(&x, &w.state()).unwrap();
         assert_eq!(again.state(), w.state());
+        // Without a panel too: a vector that is there, and one that is not.
+        let mut alone = again.clone();
+        alone.add(0, x.row(3), &[1.0, -1.0, 0.0, 0.0]);
+        alone.add(0, data.rows().row(5), &[0.0, 0.0, 1.0, -1.0]);
+        assert!(alone.norm2().is_finite() && alone.n_vectors() <= 15);
         let mut again = Trainer::resume(again, CLASSES, params, whole.t()).unwrap();
         again.set_updates(whole.updates());
         whole.run(&data, second.iter().copied()).unwrap();

@@ -73,9 +73,9 @@ pub enum Maintenance {
 ///
 /// let x = Dense::new(&[0.0, 1.0, 1.1_f64], 3, 1)?;
 /// let mut w = Budgeted::new(Kernel::Rbf { gamma: 0.5 }, 1, 1, Some(2), Maintenance::Merge)?;
-/// (0..3).for_each(|i| w.add(i, x.row(i), &[1.0]));
+/// (0..3).for_each(|i| w.add(i, x.row(i), &[2.0 - i as f64 / 2.0]));
 /// assert_eq!(w.n_vectors(), 2);
-/// // 1.0 and 1.1 have become one.
+/// // 1.1 has the smallest coefficient and has become one with 1.0.
 /// assert!(w.degraded() < 1e-4);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
@@ -120,6 +120,12 @@ impl<S: Scalar> Panel<S> {
     fn new(vectors: Vectors<S>) -> Self {
         let (rows, k, distances, scores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Panel { rows, at: 0, vectors, k, distances, scores }
+    }
+
+    /// For so many slots.
+    fn make_room(&mut self, slots: usize) {
+        self.k.resize(slots, Lanes([S::default(); WIDTH]));
+        self.distances.resize(slots, Lanes([S::default(); WIDTH]));
     }
 
     /// Of one of the examples.
@@ -472,6 +478,7 @@ impl<S: Scalar> Budgeted<S> {
         self.added += 1;
         let coef = std::mem::take(&mut self.scratch.coef);
         let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
+        self.panel.make_room(self.support.slots());
         if let Some(slot) = self.support.find(x) {
             if let Maintenance::Projectron { .. } = self.maintenance {
                 self.see(known, x);
@@ -521,9 +528,7 @@ impl<S: Scalar> Budgeted<S> {
         let slot = self.support.insert(x, self.added);
         // Its kernel values with the panel, for corrections.
         let panel = &mut self.panel;
-        let empty = Lanes([S::default(); WIDTH]);
-        panel.k.resize(self.support.slots(), empty);
-        panel.distances.resize(self.support.slots(), empty);
+        panel.make_room(self.support.slots());
         if panel.at < panel.rows.len() {
             panel.vectors.products_of(x, &mut self.scratch.row);
             let k = &mut panel.k[slot];
