@@ -160,6 +160,28 @@ mod tests {
         }
     }
 
+    /// The paper's equation 21, which for two classes is the same problem: `max_h m kappa^((1-h)^2) + (1 - m)
+    /// kappa^(h^2)` with `m = a_m/(a_m + a_n)`.
+    #[test]
+    fn for_two_classes_it_is_the_papers() {
+        for log in [0.01, 0.3, 1.0, 1.9, 4.0] {
+            for a_m in [0.01_f64, 0.4, 0.99] {
+                let weight = a_m / (a_m + 1.0);
+                let value = |h: f64| {
+                    let (u, v) = ((-log * (1.0 - h) * (1.0 - h)).exp(), (-log * h * h).exp());
+                    weight * u + (1.0 - weight) * v
+                };
+                let place = Place::best(log, a_m * a_m, 1.0, a_m);
+                let best = (0..=10_000).map(|k| value(f64::from(k) / 1e4)).fold(0.0, f64::max);
+                assert!(value(place.h) >= best - 1e-12, "{log} {a_m}: {place:?}");
+                // What is lost is what the one coefficient (a_m + a_n) times that value does not keep.
+                let (kappa, kept) = ((-log).exp(), (a_m + 1.0) * value(place.h));
+                let whole = a_m * a_m + 1.0 + 2.0 * a_m * kappa;
+                assert!((place.degradation - (whole - kept * kept)).abs() < 1e-12);
+            }
+        }
+    }
+
     /// The partner is the one whose merger costs least, or one within a percent of it, in both precisions.
     fn partner_agrees<S: Scalar>() {
         let mut random = Pcg64::new(3, 0);

@@ -224,6 +224,44 @@ def test_a_bar_on_terminals_only(run: Any, here: Path, monkeypatch: pytest.Monke
     assert run("train three.svm -o model --tol none --quiet") == (0, "", "")
 
 
+def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = "--kernel rbf --gamma 0.5 --budget 20 --alpha 0.01 --seed 3"
+    status, out, err = run(f"train words.csv -o model {options}")
+    assert (status, err) == (0, "")
+    want = KernelPegasosClassifier(gamma=0.5, budget=20, alpha=0.01, random_state=3).fit(X, WORDS)
+    loaded = io.load("model")
+    assert loaded.get_params() == want.get_params()
+    assert loaded.dual_coef_.tobytes() == want.dual_coef_.tobytes()
+    summary = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+    assert summary["mean gradient error"].startswith(f"{want.mean_gradient_error_:.4g}")
+    assert summary["training accuracy"] == f"{want.score(X, WORDS):.4f}"
+    assert "20, float64" in run("info model")[1]
+    predicted = run("predict model words.csv")[1].split()
+    assert predicted == want.predict(X).tolist()
+    exact = "--kernel poly --coef0 1 --degree 2 --solver auto --maintenance project --average no"
+    assert run(f"train words.csv -o model {exact}")[0] == 0
+    assert io.load("model").get_params()["average"] is False
+    # How many of the examples so far were right when they came.
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert "accuracy=0." in run(f"train words.csv -o model {options}")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--kernel rbf --shards 2", "--shards does not go with --kernel"),
+        ("--kernel rbf --loss log_loss", "--loss does not go with --kernel"),
+        ("--budget 5", "--budget needs --kernel"),
+        ("--gamma 0.5", "--gamma needs --kernel"),
+        ("--kernel rbf --gamma wide", "--gamma: must be a number, 'scale' or 'auto'"),
+        ("--kernel rbf --budget 0", "budget"),
+        ("--kernel linear --budget 5", "maintenance='merge' needs kernel='rbf'"),
+    ],
+)
+def test_options_that_do_not_fit_together(run: Any, here: Path, options: str, message: str) -> None:
+    assert_refused(run(f"train words.csv -o model {options}"), message)
+
+
 def test_no_convergence_is_one_line(run: Any, here: Path) -> None:
     status, out, err = run("train binary.tsv -o model --max-iter 1 --tol 1e-9")
     assert status == 0
