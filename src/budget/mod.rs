@@ -415,7 +415,7 @@ impl<S: Scalar> Budgeted<S> {
         let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();
         self.gram.solve(&k);
         let own = self.support.own[slot];
-        let distance = (own - self.gram.explained(&k)).max(least_distance::<S>() * own);
+        let distance = (own - self.gram.explained(&k)).max(least_distance::<S>() * own.abs());
         while self.gram.d.len() < slot {
             self.gram.make_room();
         }
@@ -698,7 +698,8 @@ impl<S: Scalar> Budgeted<S> {
         let explained = self.gram.explained(&k);
         self.scratch.column = column;
         let distance = (own - explained).max(0.0);
-        let near = distance <= least_distance::<S>() * own;
+        // Of kernels that are not positive, own may be negative; then nothing can be entered.
+        let near = distance <= least_distance::<S>() * own.abs();
         let size: f64 = coef.iter().map(|c| c * c).sum();
         if let Maintenance::Projectron { threshold, margin } = self.maintenance {
             let sign = |c: &f64| if *c == 0.0 { 0.0 } else { c.signum() };

@@ -368,6 +368,21 @@ def test_other_kernels_on_a_budget():
                 assert model.score(X_test, y_test) > 0.88, kernel
 
 
+@pytest.mark.parametrize("maintenance", STRATEGIES[1:])
+def test_kernels_that_are_not_positive(maintenance):
+    X, y = waves(300, 8)
+    for coef0 in (-2.0, 0.0, 1.0):
+        params = dict(gamma=0.05, coef0=coef0, random_state=0, max_iter=2, tol=None)
+        for model in (
+            KernelPegasosClassifier("sigmoid", budget=15, maintenance=maintenance, alpha=0.01, **params),
+            ProjectronClassifier("sigmoid", budget=15, **params),
+        ):
+            model.fit(X, y)
+            assert np.isfinite(model.dual_coef_).all()
+            assert np.isfinite(model.mean_gradient_error_)
+            assert len(model.support_vectors_) <= 15
+
+
 def test_projectron_bounds_itself():
     X, y = make_checkerboard(4000, 0)
     sizes = [
