@@ -420,6 +420,27 @@ fn training_is_taken_up_again() {
     }
 }
 
+/// An average may begin before there is a vector.
+#[test]
+fn averages_of_nothing_yet() {
+    let x = [0.0, 0.0, 1.0, 2.0];
+    let data = Examples::new(Dense::new(&x, 4, 1).unwrap(), &[0, 1, 1, 0], None).unwrap();
+    for average in [Average::Uniform, Average::Polynomial] {
+        let params = Params { lambda: 0.1, average, ..Params::default() };
+        // Zeros have no image here, and so become no vector.
+        let w = Budgeted::new(Kernel::Linear, 1, 1, Some(3), Maintenance::Project).unwrap();
+        let mut bounded = Trainer::new(w, HINGE, params).unwrap();
+        bounded.run(&data, 0..4).unwrap();
+        let mut free =
+            Trainer::new(Expansion::new(Kernel::Linear, 1, 1).unwrap(), HINGE, params).unwrap();
+        free.run(&data, 0..4).unwrap();
+        let (mut got, mut want) = ([0.0], [0.0]);
+        bounded.result().score(data.rows().row(3), &mut got);
+        free.result().score(data.rows().row(3), &mut want);
+        near(&got, &want, 1e-9, "averages");
+    }
+}
+
 /// Gradients that arrive late, from rows of a matrix that is gone.
 #[test]
 fn delays_go_with_budgets() {

@@ -367,7 +367,7 @@ impl<S: Scalar> Budgeted<S> {
                 .copy_from_slice(&state.v[k * outputs..(k + 1) * outputs]);
             self.support.settle(slot);
         }
-        self.support.u = state.u.clone();
+        (self.support.u, self.support.averaging) = (state.u.clone(), averaging);
         (self.a, self.sum_a, self.sum_q) = (state.a, state.sum_a, state.sum_q);
         (self.added, self.evicted) = (state.added, state.evicted);
         self.remember_pairs();
@@ -736,7 +736,7 @@ impl<S: Scalar> Budgeted<S> {
             return self.enlist(x, coef, distance);
         }
         let p = self.support.smallest();
-        if size * own < self.support.size[p] {
+        if size * own.abs() < self.support.size[p] {
             self.absorb(coef, own - distance);
             return self.count_degradation(size * distance);
         }
@@ -747,7 +747,7 @@ impl<S: Scalar> Budgeted<S> {
         }
         let (d, distance) = self.gram.remove(p);
         self.gram.d = d;
-        let cost = self.support.size[p] / self.support.own[p] * distance;
+        let cost = self.support.coef(p).iter().map(|v| v * v).sum::<f64>() * distance;
         let outputs = self.support.outputs;
         let v = self.support.coef(p).to_vec();
         let u = self.support.u.get(p * outputs..(p + 1) * outputs).map(<[f64]>::to_vec);
@@ -1003,6 +1003,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn average(&mut self, weight: f64) {
         if self.sum_q == 0.0 {
             self.support.u = vec![0.0; self.support.v.len()];
+            self.support.averaging = true;
         }
         self.sum_a += weight * self.a;
         self.sum_q += weight;
@@ -1019,6 +1020,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
             self.sum_a *= c;
             self.sum_q = sum;
             if sum == 0.0 {
+                self.support.averaging = false;
                 self.support.u.clear();
             }
         }
@@ -1028,7 +1030,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         let v = self.averaged()?;
         let mut mean = self.clone();
         mean.support.v = v;
-        mean.support.u = Vec::new();
+        (mean.support.u, mean.support.averaging) = (Vec::new(), false);
         (mean.a, mean.sum_a, mean.sum_q) = (1.0, 0.0, 0.0);
         mean.fold(1.0);
         mean.carry_norm(self.norm2.is_some());

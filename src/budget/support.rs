@@ -27,10 +27,12 @@ pub(super) struct Support<S> {
     pub v: Vec<f64>,
     /// `u` of the lazy average, as `v`. Empty until the first iterate is counted.
     pub u: Vec<f64>,
+    /// Whether one was: u may be empty for want of vectors.
+    pub averaging: bool,
     /// The same coefficients output after output, rounded: what products run over. Zeros beyond the last slot.
     pub rounded: Vec<S>,
     stride: usize,
-    /// `||v||^2 k(z, z)` of each slot: what removing it would cost. Infinite beyond the last slot.
+    /// `||v||^2 |k(z, z)|` of each slot: what removing it would cost. Infinite beyond the last slot.
     pub size: Vec<f64>,
     /// `k(z, z)`.
     pub own: Vec<f64>,
@@ -123,6 +125,7 @@ impl<S: Scalar> Support<S> {
             norms: Vec::new(),
             v: Vec::new(),
             u: Vec::new(),
+            averaging: false,
             rounded: Vec::new(),
             stride: 0,
             size: Vec::new(),
@@ -224,7 +227,7 @@ impl<S: Scalar> Support<S> {
             self.born.push(0);
             self.numbers.push(slot);
             self.v.resize((slot + 1) * self.outputs, 0.0);
-            if !self.u.is_empty() {
+            if self.averaging {
                 self.u.resize((slot + 1) * self.outputs, 0.0);
             }
             match &mut self.store {
@@ -290,7 +293,7 @@ impl<S: Scalar> Support<S> {
             self.rounded[o * self.stride + slot] = S::from_f64(*coef);
             sum += *coef * *coef;
         }
-        self.size[slot] = sum * self.own[slot];
+        self.size[slot] = sum * self.own[slot].abs();
     }
 
     /// Takes a vector out: its slot becomes the hole.

@@ -13,8 +13,8 @@ use super::kernel::{
 };
 use super::{lock, silent, unknown, work};
 use crate::{
-    Binary, Budgeted, BudgetedState, CrammerSinger, Expansion, Hinge, Loss, Maintenance, Params,
-    Report, Scalar, Schedule, Trainer,
+    Binary, Budgeted, BudgetedState, CrammerSinger, Dense, Expansion, Hinge, Loss, Maintenance,
+    Params, Report, Scalar, Schedule, Trainer,
 };
 
 type Bounded<S, L> = Mutex<Problem<Budgeted<S>, L>>;
@@ -140,7 +140,9 @@ fn problem<S: Scalar + numpy::Element, L: Loss>(
             added: item("added")?.extract()?,
             evicted: item("evicted")?.extract()?,
         };
-        with_vectors(parts, d, |vectors| Ok(w.restore(&vectors, &state)?))?;
+        if !with_vectors(parts, d, |vectors| Ok(w.restore(&vectors, &state)?))? {
+            w.restore(&Dense::new(&[], 0, d)?, &state)?;
+        }
     }
     let params = bound.params(parsed.params(&loss)?)?;
     let mut trainer = Trainer::resume(w, loss, params, t)?;

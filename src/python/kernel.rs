@@ -184,20 +184,24 @@ fn problem<S: Scalar + numpy::Element, L: Loss>(
     Ok(Mutex::new(Problem { trainer, dual: None, frozen: None, total }))
 }
 
-/// Calls `f` with the vectors among the parts, once they are checked.
+/// Calls `f` with the vectors among the parts, once they are checked; false if there are none.
 pub(super) fn with_vectors<S: Scalar + numpy::Element>(
     parts: &Bound<'_, PyDict>,
     n_features: usize,
     f: impl FnOnce(crate::Csr<'_, S, i64>) -> PyResult<()>,
-) -> PyResult<()> {
+) -> PyResult<bool> {
     let indices = item(parts, "indices")?.extract::<PyReadonlyArray1<'_, i64>>()?;
     let indptr = item(parts, "indptr")?.extract::<PyReadonlyArray1<'_, i64>>()?;
     let values = item(parts, "values")?.extract::<PyReadonlyArray1<'_, S>>()?;
     let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
+    if indptr.len() == 1 {
+        return Ok(false);
+    }
     let vectors = crate::Csr::new(indptr, indices, values.as_slice()?, n_features)?;
     let labels = vec![0; vectors.n_rows()];
     Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
-    f(vectors)
+    f(vectors)?;
+    Ok(true)
 }
 
 /// What all runs have brought about, among the parts.

@@ -381,6 +381,9 @@ def test_kernels_that_are_not_positive(maintenance):
             assert np.isfinite(model.dual_coef_).all()
             assert np.isfinite(model.mean_gradient_error_)
             assert len(model.support_vectors_) <= 15
+            # There may be none at all.
+            again = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
+            assert np.isfinite(again.decision_function(X)).all()
 
 
 def test_projectron_bounds_itself():
