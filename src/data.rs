@@ -232,6 +232,42 @@ pub trait Rows: Sync {
     fn prefetch(&self, i: usize);
 }
 
+impl<X: Rows> Rows for &X {
+    type Scalar = X::Scalar;
+    const SPARSE: bool = X::SPARSE;
+    type Row<'a>
+        = X::Row<'a>
+    where
+        Self: 'a;
+    fn n_rows(&self) -> usize {
+        (**self).n_rows()
+    }
+    fn n_features(&self) -> usize {
+        (**self).n_features()
+    }
+    #[inline(always)]
+    fn row(&self, i: usize) -> X::Row<'_> {
+        (**self).row(i)
+    }
+    fn products(
+        &self,
+        rows: &[usize],
+        block: &[Lanes<Self::Scalar>],
+        out: &mut [Self::Scalar],
+        stride: usize,
+    ) {
+        (**self).products(rows, block, out, stride);
+    }
+    #[inline(always)]
+    fn prefetch_bounds(&self, i: usize) {
+        (**self).prefetch_bounds(i);
+    }
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        (**self).prefetch(i);
+    }
+}
+
 /// A dense matrix in row-major order.
 ///
 /// ```
@@ -266,6 +302,13 @@ impl<'a, S: Scalar> Dense<'a, S> {
 /// A dense row.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseRow<'a, S>(&'a [S]);
+
+impl<'a, S> DenseRow<'a, S> {
+    /// Of these features.
+    pub(crate) fn new(features: &'a [S]) -> Self {
+        DenseRow(features)
+    }
+}
 
 impl<S: Scalar> Row for DenseRow<'_, S> {
     type Scalar = S;
@@ -570,6 +613,12 @@ impl<'a, X: Rows> Examples<'a, X> {
             }
         }
         Ok(Examples { x, y, weight })
+    }
+
+    /// The same labels and weights of other rows, as many.
+    pub(crate) fn with_rows<'b, Y: Rows>(&'b self, x: &'b Y) -> Examples<'b, &'b Y> {
+        debug_assert_eq!(x.n_rows(), self.len());
+        Examples { x, y: self.y, weight: self.weight }
     }
 
     /// The rows.

@@ -189,6 +189,19 @@ impl<L: Loss> DualAscent<L> {
         Ok(dual)
     }
 
+    /// Goes on with another lambda from the same dual point. Weights of examples may be others from here on if
+    /// their dual variables are 0. O(examples + features).
+    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
+        check_lambda(lambda, false)?;
+        self.w.scale(self.lambda / lambda);
+        self.w.rebase(1.0);
+        self.lambda = lambda;
+        self.q.fill(f64::NAN);
+        self.idle.fill(0);
+        (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
+        Ok(())
+    }
+
     /// The order of the next pass: the rows that are due.
     pub fn pass(
         &mut self,

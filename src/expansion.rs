@@ -263,6 +263,11 @@ impl<S: Scalar> Expansion<S> {
         side_by_side(&mut panels, |_, (rows, out)| self.scores(x, rows, out));
     }
 
+    /// None yet, kept in the same way.
+    pub(crate) fn no_vectors(&self) -> Vectors<S> {
+        self.vectors.empty()
+    }
+
     /// The coefficients of a vector, the scale folded in: a column of `dual_coef_` in Python.
     pub fn coef(&self, slot: usize, out: &mut [f64]) {
         for (o, out) in out.iter_mut().enumerate() {

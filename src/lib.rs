@@ -129,12 +129,14 @@ mod newton;
 mod order;
 #[cfg(feature = "python")]
 mod python;
+mod refit;
 mod regret;
 mod scalar;
 mod schedule;
 mod shards;
 mod simd;
 mod simplex;
+mod span;
 mod threads;
 mod trainer;
 mod vectors;
@@ -154,11 +156,13 @@ pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
 };
 pub use order::{BLOCK, Epoch, Sampling};
+pub use refit::Refit;
 pub use regret::Regret;
 pub use scalar::{Index, Scalar};
 pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
 pub use simd::{Lanes, WIDTH};
+pub use span::Span;
 pub use trainer::{Average, Block, Evaluation, Flight, Params, Report, Trainer};
 
 #[cfg(doctest)]

@@ -8,6 +8,7 @@ mod arrays;
 mod budget;
 mod kernel;
 mod linear;
+mod refit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -150,5 +151,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(arrays::check_shape, m)?)?;
     m.add_class::<linear::LinearTrainer>()?;
     m.add_class::<kernel::KernelTrainer>()?;
-    m.add_class::<budget::BudgetTrainer>()
+    m.add_class::<budget::BudgetTrainer>()?;
+    m.add_class::<refit::PyRefit>()
 }

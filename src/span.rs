@@ -1,0 +1,414 @@
+//! The span of kernel functions around landmarks, and an orthonormal basis of it.
+//!
+//! * Basis: with `K = L L'` the kernel values of the landmarks among themselves, `z(x) = L^-1 k(landmarks, x)` are the
+//!   coordinates of `phi(x)`, projected onto the span; `<w, z(x)>` is a kernel machine with coefficients
+//!   `L^-T w`, and `||w||` its norm in the space of the kernel. So any linear method, fed with z, trains the
+//!   best kernel machine that these landmarks allow (Nystroem features: Williams and Seeger 2001).
+//! * Rank: landmarks are taken in order, and one whose squared distance to the span of those before it is
+//!   small is not needed: near duplicates, and what a kernel that is not positive definite makes of others.
+//! * Factorisation: a panel of [`WIDTH`] landmarks at a time; `L^-1` itself is built, row by row, as it is
+//!   what features need. All in f64 whatever the scalar.
+//! * Cost: O(m^2 (m + features)) once for m landmarks; features O(m (m + features)) a row, as matrix products
+//!   that read only the lower half. Memory: O(m (m + features)).
+//! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
+
+use crate::data::{Dense, KeptRow, Row, Rows};
+use crate::error::Error;
+use crate::expansion::{Expansion, kernel_values};
+use crate::kernel::Kernel;
+use crate::scalar::Scalar;
+use crate::simd::{Lanes, Simd, WIDTH};
+use crate::threads::side_by_side;
+use crate::vectors::Vectors;
+
+/// Rows whose features one task computes: a multiple of [`TILE`](crate::simd::TILE).
+const GROUP: usize = 24;
+
+/// Rows of a triangle that one task multiplies: the same.
+const ROWS: usize = 32;
+
+/// The span of kernel functions.
+///
+/// ```
+/// use pegasos::{Dense, Kernel, Span};
+///
+/// let x = Dense::new(&[0.0, 1.0, 1.0, 3.0_f64], 4, 1)?;
+/// let span = Span::new(Kernel::Rbf { gamma: 0.5 }, &x, &[0, 1, 2, 3])?;
+/// // The second 1.0 adds nothing to the first.
+/// assert_eq!(span.basis(), [0, 1, 3]);
+/// let mut z = [0.0; 6];
+/// span.features(&x, &[1, 3], &mut z);
+/// let product: f64 = z[..3].iter().zip(&z[3..]).map(|(a, b)| a * b).sum();
+/// assert!((product - (-0.5 * 4.0_f64).exp()).abs() < 1e-12);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Span<S> {
+    kernel: Kernel,
+    /// How many landmarks there were.
+    landmarks: usize,
+    /// Which of them the basis is made of, in order.
+    basis: Vec<usize>,
+    vectors: Vectors<S>,
+    /// `L^-1`, its rows padded with zeros.
+    inverse: Triangle,
+    /// The same, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
+    blocks: Vec<Vec<Lanes<S>>>,
+}
+
+/// Rows of `stride` entries.
+#[derive(Clone, Debug, Default)]
+struct Triangle {
+    stride: usize,
+    values: Vec<f64>,
+}
+
+impl Triangle {
+    fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.stride..(i + 1) * self.stride]
+    }
+}
+
+/// Rows of any shape, owned.
+struct Listed {
+    rows: Vec<KeptRow<f64>>,
+    n_features: usize,
+}
+
+impl Rows for Listed {
+    type Scalar = f64;
+    const SPARSE: bool = false;
+    type Row<'a> = &'a KeptRow<f64>;
+    fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+    fn row(&self, i: usize) -> &KeptRow<f64> {
+        &self.rows[i]
+    }
+    fn prefetch(&self, _i: usize) {}
+}
+
+impl<S: Scalar> Span<S> {
+    /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
+    /// none has a positive `k(x, x)`.
+    pub fn new<X: Rows<Scalar = S>>(
+        kernel: Kernel,
+        x: &X,
+        landmarks: &[usize],
+    ) -> Result<Self, Error> {
+        let rows = landmarks.iter().map(|&i| x.row(i).keep()).collect();
+        let none = Vectors::new(x.n_features(), Expansion::<S>::keep::<X>(kernel));
+        Span::of_rows(kernel, none, rows)
+    }
+
+    /// Of the vectors of a model.
+    pub fn of(model: &Expansion<S>) -> Result<Self, Error> {
+        let keep = |slot| {
+            let (mut indices, mut values) = (Vec::new(), Vec::new());
+            model.for_each(slot, |j, x| {
+                indices.push(j);
+                values.push(x);
+            });
+            if indices.len() < model.n_features() / 4 {
+                return KeptRow::Sparse { indices, values };
+            }
+            let mut dense = vec![S::default(); model.n_features()];
+            model.vector(slot, &mut dense);
+            KeptRow::Dense(dense)
+        };
+        let rows = (0..model.n_vectors()).map(keep).collect();
+        Span::of_rows(model.kernel(), model.no_vectors(), rows)
+    }
+
+    fn of_rows(kernel: Kernel, none: Vectors<S>, rows: Vec<KeptRow<S>>) -> Result<Self, Error> {
+        kernel.check()?;
+        if kernel == Kernel::Precomputed {
+            let want = "one of features, as landmarks are taken out of their matrix";
+            return Err(Error::parameter("kernel", "precomputed", want));
+        }
+        let n_features = none.n_features();
+        let wide = Listed { rows: rows.iter().map(widen).collect(), n_features };
+        let (basis, inverse) = factor(kernel, &wide, least_distance::<S>());
+        if basis.is_empty() {
+            return Err(Error::shape(
+                "landmarks",
+                format_args!("one at least with k(x, x) > 0"),
+                format_args!("{} without", rows.len()),
+            ));
+        }
+        let mut vectors = none;
+        for &k in &basis {
+            vectors.push(k, &rows[k]);
+        }
+        let rank = basis.len();
+        let block = |b: usize| {
+            let rows = b * WIDTH..rank.min((b + 1) * WIDTH);
+            let mut lanes = vec![Lanes([S::default(); WIDTH]); rows.end];
+            for (k, i) in rows.enumerate() {
+                for (lanes, value) in lanes.iter_mut().zip(inverse.row(i)) {
+                    lanes.0[k] = S::from_f64(*value);
+                }
+            }
+            lanes
+        };
+        let blocks = (0..rank.div_ceil(WIDTH)).map(block).collect();
+        Ok(Span { kernel, landmarks: rows.len(), basis, vectors, inverse, blocks })
+    }
+
+    /// How many features there are: the number of landmarks in the basis.
+    pub fn dimension(&self) -> usize {
+        self.basis.len()
+    }
+
+    /// Which landmarks the basis is made of, in order.
+    pub fn basis(&self) -> &[usize] {
+        &self.basis
+    }
+
+    /// How many features a row has.
+    pub fn n_features(&self) -> usize {
+        self.vectors.n_features()
+    }
+
+    /// Refuses rows of another number of features.
+    pub fn check_features(&self, n_features: usize) -> Result<(), Error> {
+        if n_features != self.n_features() {
+            return Err(Error::shape(
+                "X",
+                format_args!("{} features", self.n_features()),
+                format_args!("{n_features}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that
+    /// are not finite.
+    pub fn features<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [S]) {
+        let rank = self.dimension();
+        let stride = rank.next_multiple_of(WIDTH);
+        let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
+            let mut k = vec![S::default(); rows.len() * stride];
+            kernel_values(self.kernel, &self.vectors, x, rows, 0..rank, &mut k, stride);
+            let numbers: Vec<usize> = (0..rows.len()).collect();
+            let mut z = vec![S::default(); rows.len() * stride];
+            if let Ok(k) = Dense::new(&k, rows.len(), stride) {
+                for (b, block) in self.blocks.iter().enumerate() {
+                    k.products(&numbers, block, &mut z[b * WIDTH..], stride);
+                }
+            }
+            for (out, z) in out.chunks_mut(rank).zip(z.chunks(stride)) {
+                out.copy_from_slice(&z[..rank]);
+            }
+        };
+        let mut tasks: Vec<(&[usize], &mut [S])> =
+            rows.chunks(GROUP).zip(out.chunks_mut(GROUP * rank)).collect();
+        side_by_side(&mut tasks, task);
+    }
+
+    /// The coefficients of all landmarks, landmarks x outputs, that weights of the features, outputs x
+    /// dimension, stand for: `L^-T w`; 0 for landmarks that are not in the basis.
+    pub fn coefs(&self, weights: &[f64]) -> Vec<f64> {
+        let rank = self.dimension();
+        let outputs = weights.len() / rank;
+        let mut coefs = vec![0.0; self.landmarks * outputs];
+        for (o, weights) in weights.chunks(rank).enumerate() {
+            for (j, w) in weights.iter().enumerate() {
+                for (i, value) in self.basis[..=j].iter().zip(self.inverse.row(j)) {
+                    coefs[i * outputs + o] += w * value;
+                }
+            }
+        }
+        coefs
+    }
+}
+
+/// The squared distance to a span, of `k(x, x)`, from which on a landmark adds something to it. Features of what is
+/// nearer would be mostly roundings of kernel values.
+fn least_distance<S: Scalar>() -> f64 {
+    if size_of::<S>() == size_of::<f32>() { 1e-5 } else { 1e-11 }
+}
+
+fn widen<S: Scalar>(row: &KeptRow<S>) -> KeptRow<f64> {
+    let wide = |values: &[S]| values.iter().map(|x| x.to_f64()).collect();
+    match row {
+        KeptRow::Dense(values) => KeptRow::Dense(wide(values)),
+        KeptRow::Sparse { indices, values } => {
+            KeptRow::Sparse { indices: indices.clone(), values: wide(values) }
+        }
+    }
+}
+
+/// `out[i] = sum_k triangle[i][k] block[k]` for the first `count` rows, on all threads; an upper triangle is read
+/// from the diagonal on, a lower one up to it.
+fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]) -> Vec<f64> {
+    let mut out = vec![0.0; count * WIDTH];
+    let task = |t: usize, out: &mut &mut [f64]| {
+        let rows = t * ROWS..count.min((t + 1) * ROWS);
+        let columns = if upper { rows.start..block.len() } else { 0..rows.end.min(block.len()) };
+        for (k, out) in out.chunks_mut(crate::simd::TILE * WIDTH).enumerate() {
+            let first = rows.start + k * crate::simd::TILE;
+            let tile: [&[f64]; crate::simd::TILE] = std::array::from_fn(|r| {
+                &triangle.row((first + r).min(rows.end - 1))[columns.clone()]
+            });
+            f64::products(&tile[..out.len() / WIDTH], &block[columns.clone()], out, WIDTH);
+        }
+    };
+    let mut tasks: Vec<&mut [f64]> = out.chunks_mut(ROWS * WIDTH).collect();
+    side_by_side(&mut tasks, task);
+    out
+}
+
+/// Which rows are not within the span of those before them, and the inverse of the Cholesky factor of their
+/// kernel values.
+fn factor(kernel: Kernel, x: &Listed, least: f64) -> (Vec<usize>, Triangle) {
+    let n = x.rows.len();
+    let stride = n.next_multiple_of(WIDTH);
+    let mut inverse = Triangle { stride, values: Vec::new() };
+    // Its transpose, as products want it the other way, too.
+    let mut transpose = Triangle { stride, values: Vec::new() };
+    let mut basis: Vec<usize> = Vec::new();
+    let mut vectors = Vectors::new(x.n_features, crate::vectors::Keep::SparseFeatures);
+    let zeros = [Lanes([0.0; WIDTH])];
+    for start in (0..n).step_by(WIDTH) {
+        let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
+        let rank = basis.len();
+        // Kernel values with the basis, basis x panel, and among the panel.
+        let mut k = vec![0.0; panel.len() * stride];
+        kernel_values(kernel, &vectors, x, &panel, 0..rank, &mut k, stride);
+        let mut block = zeros.repeat(rank);
+        for (lane, row) in k.chunks(stride).enumerate() {
+            block.iter_mut().zip(row).for_each(|(lanes, k)| lanes.0[lane] = *k);
+        }
+        let mut own = Vectors::new(x.n_features, crate::vectors::Keep::SparseFeatures);
+        panel.iter().for_each(|&i| own.push(i, x.row(i)));
+        let mut left = [[0.0; WIDTH]; WIDTH];
+        kernel_values(kernel, &own, x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
+        let diagonal: [f64; WIDTH] = std::array::from_fn(|a| left[a][a]);
+        // What the span of the basis leaves of them.
+        let z = multiply(&inverse, rank, false, &block);
+        let (z, _) = z.as_chunks::<WIDTH>();
+        for z in z {
+            for (a, left) in left.iter_mut().enumerate() {
+                left.iter_mut().zip(z).for_each(|(left, zb)| *left -= z[a] * zb);
+            }
+        }
+        // Cholesky among them, without those that are spanned.
+        let mut taken: Vec<usize> = Vec::new();
+        let mut factor = [[0.0; WIDTH]; WIDTH];
+        for a in 0..panel.len() {
+            // False for NaN too.
+            let apart = left[a][a] > least * diagonal[a];
+            if !apart {
+                continue;
+            }
+            let pivot = left[a][a].sqrt();
+            factor[taken.len()] = left[a].map(|value| value / pivot);
+            let row = factor[taken.len()];
+            for b in a + 1..panel.len() {
+                left[b].iter_mut().zip(&row).for_each(|(left, r)| *left -= row[b] * r);
+            }
+            taken.push(a);
+        }
+        let block: Vec<Lanes<f64>> = z.iter().map(|z| Lanes(*z)).collect();
+        let back = multiply(&transpose, rank, true, &block);
+        // New rows (e_p - z' L^-1 - sum_q C_pq row_q) / C_pp, with C the small factor.
+        let grown = rank + taken.len();
+        inverse.values.resize(grown * stride, 0.0);
+        transpose.values.resize(grown * stride, 0.0);
+        for (p, &a) in taken.iter().enumerate() {
+            let (before, row) = inverse.values.split_at_mut((rank + p) * stride);
+            for (value, back) in row.iter_mut().zip(back.chunks(WIDTH)) {
+                *value = -back[a];
+            }
+            row[rank + p] = 1.0;
+            for (q, old) in before.chunks(stride).skip(rank).enumerate() {
+                let c = factor[q][a];
+                row.iter_mut().zip(old).take(rank + p).for_each(|(value, old)| *value -= c * old);
+            }
+            let pivot = factor[p][a];
+            row.iter_mut().take(rank + p + 1).for_each(|value| *value /= pivot);
+            for (i, value) in row.iter().take(rank + p + 1).enumerate() {
+                transpose.values[i * stride + rank + p] = *value;
+            }
+            basis.push(panel[a]);
+            vectors.push(panel[a], x.row(panel[a]));
+        }
+    }
+    (basis, inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::Rng;
+
+    fn uniform(random: &mut Pcg64) -> f64 {
+        (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Products of features are kernel values, for landmarks exactly, and no product is larger for others.
+    #[test]
+    fn features_are_coordinates() {
+        let mut random = Pcg64::new(5, 0);
+        for (n, d) in [(1, 3), (31, 2), (32, 4), (33, 3), (100, 5), (257, 6)] {
+            let mut x: Vec<f64> = (0..n * d).map(|_| 4.0 * uniform(&mut random)).collect();
+            // Some twice.
+            for k in (3..n).step_by(7) {
+                x.copy_within((k - 3) * d..(k - 2) * d, k * d);
+            }
+            let rows = Dense::new(&x, n, d).expect("a matrix");
+            let all: Vec<usize> = (0..n).collect();
+            for kernel in
+                [Kernel::Rbf { gamma: 1.0 }, Kernel::Poly { gamma: 0.3, coef0: 1.0, degree: 3 }]
+            {
+                let span = Span::new(kernel, &rows, &all).expect("a span");
+                let twice = (3..n).step_by(7).count();
+                assert!(span.dimension() <= n - twice);
+                let rank = span.dimension();
+                let mut z = vec![0.0; n * rank];
+                span.features(&rows, &all, &mut z);
+                let norm2 = |i: usize| rows.row(i).norm2();
+                for i in 0..n {
+                    for j in 0..=i {
+                        let xz = rows.row(i).dot(&x[j * d..(j + 1) * d]);
+                        let want = kernel.eval(xz, norm2(i), norm2(j));
+                        let got: f64 = z[i * rank..(i + 1) * rank]
+                            .iter()
+                            .zip(&z[j * rank..(j + 1) * rank])
+                            .map(|(a, b)| a * b)
+                            .sum();
+                        let scale = kernel.eval(norm2(i), norm2(i), norm2(i)).max(1.0);
+                        assert!(
+                            (got - want).abs() < 1e-6 * scale,
+                            "{kernel:?} {n} {i} {j} {got} {want}"
+                        );
+                    }
+                }
+                // Weights of features are coefficients of landmarks.
+                let w: Vec<f64> = (0..2 * rank).map(|_| uniform(&mut random) - 0.5).collect();
+                let coefs = span.coefs(&w);
+                for i in 0..n.min(20) {
+                    for o in 0..2 {
+                        let by_features: f64 = w[o * rank..(o + 1) * rank]
+                            .iter()
+                            .zip(&z[i * rank..])
+                            .map(|(w, z)| w * z)
+                            .sum();
+                        let by_kernel: f64 = (0..n)
+                            .map(|j| {
+                                let xz = rows.row(i).dot(&x[j * d..(j + 1) * d]);
+                                coefs[j * 2 + o] * kernel.eval(xz, norm2(i), norm2(j))
+                            })
+                            .sum();
+                        assert!((by_features - by_kernel).abs() < 1e-5 * (1.0 + by_features.abs()));
+                    }
+                }
+            }
+        }
+    }
+}

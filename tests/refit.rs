@@ -1,0 +1,163 @@
+//! The best model in a span, against the same problem written out, and against itself with less memory.
+
+use pegasos::{
+    Binary, CrammerSinger, Dense, DualAscent, Examples, Expansion, Hinge, Hypothesis, Kernel, Loss,
+    Refit, Row, Rows, Scalar, Span,
+};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+
+const KERNEL: Kernel = Kernel::Rbf { gamma: 0.7 };
+
+fn uniform(random: &mut Pcg64) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Points of a board of 3 x 3 fields.
+fn board(seed: u64, n: usize, classes: u32) -> (Vec<f64>, Vec<u32>) {
+    let mut random = Pcg64::new(seed.into(), 0);
+    let x: Vec<f64> = (0..2 * n).map(|_| 3.0 * uniform(&mut random)).collect();
+    let y = x.chunks(2).map(|x| (x[0] as u32 + x[1] as u32) % classes).collect();
+    (x, y)
+}
+
+/// Every k-th row.
+fn landmarks(n: usize, k: usize) -> Vec<usize> {
+    (0..n).step_by(k).collect()
+}
+
+/// What `Refit` finds, and the optimum of the same problem with its features in one matrix, from nothing.
+fn both<L: Loss + Clone + 'static>(loss: L, classes: u32, bytes: usize) -> [f64; 2] {
+    let (x, y) = board(1, 300, classes);
+    let rows = Dense::new(&x, 300, 2).expect("a matrix");
+    let data = Examples::new(rows, &y, None).expect("a problem");
+    let span = Span::new(KERNEL, &rows, &landmarks(300, 10)).expect("a span");
+    let all: Vec<usize> = (0..300).collect();
+    let mut z = vec![0.0; 300 * span.dimension()];
+    span.features(&rows, &all, &mut z);
+    let features = Dense::new(&z, 300, span.dimension()).expect("a matrix");
+    let plain = Examples::new(features, &y, None).expect("a problem");
+    let mut ascent =
+        DualAscent::new(loss.clone(), 1e-3, 300, span.dimension(), 0.0).expect("an ascent");
+    let want = ascent.solve(&plain, 1e-8, 10_000, 0).expect("a solution");
+
+    let mut refit = Refit::new(span, loss, 1e-3, 300, bytes).expect("a refit");
+    let got = refit.solve(&data, 1e-8, 10_000, 0).expect("a solution");
+    assert!(got.relative_gap() <= 1e-8);
+
+    // As a kernel machine it has the scores and the norm of the weights.
+    let coefs = refit.coefs();
+    let w = ascent.result::<f64>();
+    let outputs = w.outputs();
+    let model = |i: usize, out: &mut [f64]| {
+        out.fill(0.0);
+        for (s, coef) in landmarks(300, 10).into_iter().zip(coefs.chunks(outputs)) {
+            let (a, b) = (rows.row(i), &x[2 * s..2 * s + 2]);
+            let k = KERNEL.eval(a.dot(b), a.norm2(), rows.row(s).norm2());
+            out.iter_mut().zip(coef).for_each(|(out, c)| *out += c * k);
+        }
+    };
+    let (mut scores, mut wanted) = (vec![0.0; outputs], vec![0.0; outputs]);
+    for i in 0..300 {
+        model(i, &mut scores);
+        w.score(features.row(i), &mut wanted);
+        for (a, b) in scores.iter().zip(&wanted) {
+            assert!((a - b).abs() < 1e-2, "{a} {b}");
+        }
+    }
+    let mut norm2 = 0.0;
+    for (s, coef) in landmarks(300, 10).into_iter().zip(coefs.chunks(outputs)) {
+        model(s, &mut scores);
+        norm2 += coef.iter().zip(&scores).map(|(c, s)| c * s).sum::<f64>();
+    }
+    assert!((norm2 - w.norm2()).abs() < 1e-3 * norm2, "{norm2} {}", w.norm2());
+    [got.primal, want.primal]
+}
+
+#[test]
+fn the_linear_engine_on_features() {
+    // Beyond the 1024 rows of a window memory does not matter; see below.
+    let binary = Binary { loss: Hinge, positive: 1 };
+    for [got, want] in [both(binary, 2, usize::MAX), both(CrammerSinger { classes: 3 }, 3, 0)] {
+        assert!((got - want).abs() < 1e-7 * want, "{got} {want}");
+    }
+}
+
+/// With room for all features, for some, and for none: the same visits, hence the same bits.
+#[test]
+fn less_memory_changes_no_bit() {
+    fn solved<S: Scalar>(bytes: usize) -> Vec<f64> {
+        let n = 4000;
+        let (x, y) = board(2, n, 3);
+        let x: Vec<S> = x.into_iter().map(S::from_f64).collect();
+        let rows = Dense::new(&x, n, 2).expect("a matrix");
+        let data = Examples::new(rows, &y, None).expect("a problem");
+        let span = Span::new(KERNEL, &rows, &landmarks(n, 100)).expect("a span");
+        let loss = CrammerSinger { classes: 3 };
+        let mut refit = Refit::new(span, loss, 1e-4, n, bytes).expect("a refit");
+        let certificate = refit.solve(&data, 1e-3, 200, 0).expect("a solution");
+        assert!(certificate.relative_gap() <= 1e-3);
+        refit.coefs()
+    }
+    let row = 40 * size_of::<f32>();
+    let all = solved::<f32>(usize::MAX);
+    assert_eq!(solved::<f32>(2500 * row), all);
+    assert_eq!(solved::<f32>(0), all);
+    assert_eq!(solved::<f64>(0), solved::<f64>(usize::MAX));
+}
+
+/// From one lambda to the next, and with examples that come in late, the optimum is that from nothing.
+#[test]
+fn the_next_lambda_begins_where_the_last_ended() {
+    let (x, y) = board(3, 400, 2);
+    let rows = Dense::new(&x, 400, 2).expect("a matrix");
+    let weight: Vec<f64> = (0..400).map(|i| f64::from(u32::from(i % 5 > 0))).collect();
+    let most = Examples::new(rows, &y, Some(&weight)).expect("a problem");
+    let all = Examples::new(rows, &y, None).expect("a problem");
+    let span = Span::new(KERNEL, &rows, &landmarks(400, 12)).expect("a span");
+    let loss = Binary { loss: Hinge, positive: 1 };
+    let fresh = |lambda: f64, data: &Examples<'_, Dense<'_, f64>>| {
+        let mut refit = Refit::new(span.clone(), loss, lambda, 400, usize::MAX).expect("a refit");
+        refit.solve(data, 1e-7, 10_000, 0).expect("a solution").primal
+    };
+    let mut refit = Refit::new(span.clone(), loss, 1e-2, 400, usize::MAX).expect("a refit");
+    for (lambda, data) in [(1e-2, &most), (1e-3, &most), (1e-4, &most), (1e-3, &all)] {
+        refit.set_lambda(lambda).expect("a lambda");
+        let certificate = refit.solve(data, 1e-7, 10_000, 0).expect("a solution");
+        assert!(certificate.relative_gap() <= 1e-7);
+        let want = fresh(lambda, data);
+        assert!((certificate.primal - want).abs() < 1e-6 * want);
+    }
+    refit.restart(1e-2).expect("a lambda");
+    assert_eq!(refit.solve(&most, 1e-7, 10_000, 0).expect("a solution").primal, fresh(1e-2, &most));
+}
+
+/// What is wrong with the data is said of the data, not of their features.
+#[test]
+fn errors() {
+    let (mut x, y) = board(4, 50, 2);
+    let rows = Dense::new(&x, 50, 2).expect("a matrix");
+    let span = Span::new(KERNEL, &rows, &[0, 1, 2]).expect("a span");
+    let loss = Binary { loss: Hinge, positive: 1 };
+    let refit = |n| Refit::new(span.clone(), loss, 1e-2, n, 0).expect("a refit");
+    let data = Examples::new(rows, &y, None).expect("a problem");
+    let error = refit(49).solve(&data, 0.1, 1, 0).expect_err("one row too many");
+    assert!(error.to_string().contains("49 rows"), "{error}");
+    x[20] = f64::INFINITY;
+    let data =
+        Examples::new(Dense::new(&x, 50, 2).expect("a matrix"), &y, None).expect("a problem");
+    let error = refit(50).solve(&data, 0.1, 10, 0).expect_err("an infinite feature");
+    assert!(error.to_string().contains("row 10, column 0"), "{error}");
+    let precomputed =
+        Span::new(Kernel::Precomputed, &rows_of_three(), &[0]).expect_err("no features");
+    assert!(precomputed.to_string().contains("kernel"), "{precomputed}");
+    // No landmark that a linear kernel can do anything with.
+    let zeros = Dense::new(&[0.0; 4], 2, 2).expect("a matrix");
+    assert!(Span::new(Kernel::Linear, &zeros, &[0, 1]).is_err());
+    let none = Expansion::<f64>::new(KERNEL, 1, 2).expect("a model");
+    assert!(Span::of(&none).is_err());
+}
+
+fn rows_of_three() -> Dense<'static, f64> {
+    Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("a matrix")
+}
