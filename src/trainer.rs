@@ -350,6 +350,24 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         self.updates = updates;
     }
 
+    /// Goes on from another w, as if `steps` more steps had led to it. A mean of iterates begins with it.
+    pub fn jump(&mut self, hypothesis: H, steps: u64) -> Result<(), Error>
+    where
+        L: Clone,
+    {
+        let updates = self.updates;
+        let t = self.t.saturating_add(steps);
+        *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
+        self.updates = updates;
+        self.hypothesis.set_average_weight(0.0);
+        if self.params.average != Average::None && t >= self.params.average_from {
+            self.hypothesis.average(1.0);
+            let total = self.params.average.total(self.params.average_count(t));
+            self.hypothesis.set_average_weight(total);
+        }
+        Ok(())
+    }
+
     /// The parameters.
     pub fn params(&self) -> &Params<F> {
         &self.params

@@ -377,6 +377,34 @@ impl<S: Scalar> Budgeted<S> {
         Ok(())
     }
 
+    /// Gives the vectors other coefficients, vectors x outputs in the order of [`for_each`](Budgeted::for_each); forgets
+    /// the average. O(B outputs), and O(B^2) where the norm is carried.
+    pub fn set_coefs(&mut self, coefs: &[f64]) -> Result<(), Error> {
+        let outputs = self.support.outputs;
+        if coefs.len() != self.n_vectors() * outputs {
+            return Err(Error::shape(
+                "coefs",
+                format_args!("{} x {outputs} entries", self.n_vectors()),
+                format_args!("{}", coefs.len()),
+            ));
+        }
+        if let Some(c) = coefs.iter().find(|c| !c.is_finite()) {
+            return Err(Error::parameter("coefs", c, "finite"));
+        }
+        let slots: Vec<usize> = self.support.occupied().collect();
+        for (slot, coef) in slots.into_iter().zip(coefs.chunks(outputs)) {
+            let v = &mut self.support.v[slot * outputs..(slot + 1) * outputs];
+            v.copy_from_slice(coef);
+            balance(v);
+        }
+        (self.support.u, self.support.averaging) = (Vec::new(), false);
+        (self.a, self.sum_a, self.sum_q) = (1.0, 0.0, 0.0);
+        self.fold(1.0);
+        self.carry_norm(self.norm2.is_some());
+        self.panel = Panel::new(self.panel.vectors.empty());
+        Ok(())
+    }
+
     /// Computes afresh what is carried along for every pair of vectors.
     fn remember_pairs(&mut self) {
         let n = self.support.slots();

@@ -311,6 +311,23 @@ impl BudgetTrainer {
         Ok(PyArray1::from_vec(py, coefs))
     }
 
+    /// Gives the vectors other coefficients, vectors x outputs, as if `steps` more steps had led to them.
+    fn set_coefs(
+        &self,
+        py: Python<'_>,
+        coefs: PyReadonlyArray1<'_, f64>,
+        steps: u64,
+    ) -> PyResult<()> {
+        let coefs = coefs.as_slice()?;
+        Ok(any!(&self.problem, |problem| py.detach(|| {
+            let problem = &mut *lock(problem);
+            let mut w = problem.trainer.hypothesis().clone();
+            w.set_coefs(coefs)?;
+            problem.frozen = None;
+            problem.trainer.jump(w, steps)
+        }))?)
+    }
+
     /// The vectors in compressed-sparse-row form: indptr, indices, values.
     fn vectors<'py>(
         &self,
