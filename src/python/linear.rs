@@ -3,12 +3,13 @@
 use std::sync::Mutex;
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
-use super::{each, lock, pool, pool_for, silent, tell, unknown, work};
+use super::arrays::{Labels, Matrix, Order, examples, sampling};
+use super::problem::{Pickled, Typed, any, array, check, check_format, item, locked, with};
+use super::{each, in_pieces, lock, pool, pool_for, silent, tell, unknown, work};
 use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::{
@@ -37,71 +38,12 @@ impl<S: Scalar, L: Loss> Problem<S, L> {
 type Problems<S, L> = Vec<Problem<S, L>>;
 type OneScore = Binary<AnyLoss>;
 
-/// Locked for a piece of work at a time, and waited for with the interpreter released: one thread may
-/// ask for the weights while another trains.
-enum Trainers {
-    Binary32(Mutex<Problems<f32, OneScore>>),
-    Binary64(Mutex<Problems<f64, OneScore>>),
-    Multi32(Mutex<Problems<f32, CrammerSinger>>),
-    Multi64(Mutex<Problems<f64, CrammerSinger>>),
-}
-
-/// Runs `$then` with the mutex of the problems, whatever their types.
-macro_rules! any {
-    ($trainers:expr, |$problems:ident| $then:expr) => {
-        match $trainers {
-            Trainers::Binary32($problems) => $then,
-            Trainers::Binary64($problems) => $then,
-            Trainers::Multi32($problems) => $then,
-            Trainers::Multi64($problems) => $then,
-        }
-    };
-}
-
-/// Runs `$then` with the locked problems, whatever their types, and with the interpreter released.
-macro_rules! locked {
-    ($py:expr, $trainers:expr, |$problems:ident| $then:expr) => {
-        any!(&$trainers, |problems| $py.detach(|| {
-            let mut $problems = lock(problems);
-            $then
-        }))
-    };
-}
-
-/// Runs `$then` with the problems and the rows, whatever their types; they must agree in the scalar.
-macro_rules! with {
-    ($trainers:expr, $x:expr, |$problems:ident, $rows:ident| $then:expr) => {{
-        let wrong = || Err(PyTypeError::new_err("X must have the dtype of the trainer"));
-        match $x {
-            Matrix::Dense32(x) => {
-                with!($trainers, dense(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
-            }
-            Matrix::Csr32I32(x) => {
-                with!($trainers, csr(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
-            }
-            Matrix::Csr32I64(x) => {
-                with!($trainers, csr(x)?, Binary32, Multi32, $problems, $rows, $then, wrong)
-            }
-            Matrix::Dense64(x) => {
-                with!($trainers, dense(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
-            }
-            Matrix::Csr64I32(x) => {
-                with!($trainers, csr(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
-            }
-            Matrix::Csr64I64(x) => {
-                with!($trainers, csr(x)?, Binary64, Multi64, $problems, $rows, $then, wrong)
-            }
-        }
-    }};
-    ($trainers:expr, $x:expr, $one:ident, $multi:ident, $problems:ident, $rows:ident, $then:expr, $wrong:ident) => {{
-        let $rows = $x;
-        match $trainers {
-            Trainers::$one($problems) => $then,
-            Trainers::$multi($problems) => $then,
-            _ => $wrong(),
-        }
-    }};
-}
+type Trainers = Typed<
+    Problems<f32, OneScore>,
+    Problems<f64, OneScore>,
+    Problems<f32, CrammerSinger>,
+    Problems<f64, CrammerSinger>,
+>;
 
 /// The parameters as Python gives them: a dictionary with these keys.
 #[derive(FromPyObject)]
@@ -340,28 +282,19 @@ fn parts<S: Scalar + numpy::Element, L: Loss + Clone + Send>(
 impl AnyPart for Vec<Bound<'_, PyDict>> {
     fn part<S: Scalar + numpy::Element>(&self, k: usize, _: usize) -> PyResult<Part<S>> {
         let dict = self.get(k).ok_or_else(|| PyValueError::new_err("parts lack a problem"))?;
-        let item = |name: &str| {
-            let item = dict.get_item(name)?;
-            item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
-        };
-        let number = |name: &str| item(name)?.extract::<f64>();
-        let vector = |name: &str| {
-            let item = item(name)?;
-            item.extract::<PyReadonlyArray1<'_, f64>>()
-        };
         let state = LinearState {
-            v: item("v")?.extract::<PyReadonlyArray1<'_, S>>()?.as_slice()?.to_vec(),
-            b: vector("b")?.as_slice()?.to_vec(),
-            u: vector("u")?.as_slice()?.to_vec(),
-            ub: vector("ub")?.as_slice()?.to_vec(),
-            constant: number("constant")?,
-            a: number("a")?,
-            norm2: number("norm2")?,
-            sum_a: number("sum_a")?,
-            sum_q: number("sum_q")?,
+            v: array(dict, "v")?,
+            b: array(dict, "b")?,
+            u: array(dict, "u")?,
+            ub: array(dict, "ub")?,
+            constant: item(dict, "constant")?.extract()?,
+            a: item(dict, "a")?.extract()?,
+            norm2: item(dict, "norm2")?.extract()?,
+            sum_a: item(dict, "sum_a")?.extract()?,
+            sum_q: item(dict, "sum_q")?.extract()?,
         };
-        let linear = Linear::from_state(item("n_features")?.extract()?, state)?;
-        let flights: Vec<Bound<'_, PyDict>> = item("flights")?.extract()?;
+        let linear = Linear::from_state(item(dict, "n_features")?.extract()?, state)?;
+        let flights: Vec<Bound<'_, PyDict>> = item(dict, "flights")?.extract()?;
         let flights = flights.iter().map(|flight| {
             let item = |name: &str| {
                 let item = flight.get_item(name)?;
@@ -396,7 +329,7 @@ impl AnyPart for Vec<Bound<'_, PyDict>> {
             Ok(Flight { example, row, coef })
         });
         let flights = flights.collect::<PyResult<_>>()?;
-        let regret: Option<Vec<f64>> = item("regret")?.extract()?;
+        let regret: Option<Vec<f64>> = item(dict, "regret")?.extract()?;
         let regret = regret.map(|numbers| Regret::from_numbers(&numbers)).transpose()?;
         Ok(Part { linear, flights, regret })
     }
@@ -612,7 +545,6 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     threads: usize,
 ) -> PyResult<Vec<(f64, f64)>> {
     let is_dual = py.detach(|| lock(problems).iter().any(|problem| problem.dual.is_some()));
-    let mut at = 0;
     let count = py.detach(|| lock(problems).len());
     let pool = pool_for(threads, count)?;
     if is_dual {
@@ -624,18 +556,15 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
             };
             lock(problems).iter().map(of).collect()
         });
-        work(py, silent, |size| {
-            let end = at + size.min(data.len() - at);
+        in_pieces(py, data.len(), |rows| {
             let problems = lock(problems);
             let added = each(&pool, &mut evaluations, |k, evaluation| {
                 match (evaluation, &problems[k].dual) {
-                    (Some(evaluation), Some(dual)) => evaluation.add(dual, data, at..end),
+                    (Some(evaluation), Some(dual)) => evaluation.add(dual, data, rows.clone()),
                     _ => Ok(()),
                 }
             });
-            added.into_iter().collect::<Result<(), _>>()?;
-            at = end;
-            Ok((at < data.len()).then_some(size))
+            added.into_iter().collect()
         })?;
         return Ok(py.detach(|| {
             let mut problems = lock(problems);
@@ -656,12 +585,9 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
     let problems = py.detach(|| lock(problems).clone());
     let evaluations = problems.iter().map(|problem| problem.trainer.evaluation(data));
     let mut evaluations: Vec<Evaluation<'_, _, _, X>> = evaluations.collect::<Result<_, _>>()?;
-    work(py, silent, |size| {
-        let end = at + size.min(data.len() - at);
-        let added = each(&pool, &mut evaluations, |_, evaluation| evaluation.add(at..end));
-        added.into_iter().collect::<Result<(), _>>()?;
-        at = end;
-        Ok((at < data.len()).then_some(size))
+    in_pieces(py, data.len(), |rows| {
+        let added = each(&pool, &mut evaluations, |_, evaluation| evaluation.add(rows.clone()));
+        added.into_iter().collect()
     })?;
     let certificates = evaluations.into_iter().map(Evaluation::finish);
     Ok(certificates.map(|c| c.map(|c| (c.primal, c.dual))).collect::<Result<_, _>>()?)
@@ -754,17 +680,12 @@ impl LinearTrainer {
 
     #[getter]
     fn t(&self, py: Python<'_>) -> u64 {
-        locked!(py, self.trainers, |problems| {
-            problems.iter_mut().next().map_or(0, |p| p.trainer.t())
-        })
+        locked!(py, &self.trainers, |problems| problems.first().map_or(0, |p| p.trainer.t()))
     }
 
     #[getter]
     fn dtype(&self) -> &'static str {
-        match &self.trainers {
-            Trainers::Binary32(_) | Trainers::Multi32(_) => "float32",
-            Trainers::Binary64(_) | Trainers::Multi64(_) => "float64",
-        }
+        self.trainers.dtype()
     }
 
     /// The cumulative loss and the bound on the regret, summed over the problems; nan where they
@@ -777,36 +698,27 @@ impl LinearTrainer {
             let set = &problem.trainer.params().set;
             (regret.loss, regret.bound(Feasible::<Linear<S>>::diameter(set), 0.0))
         }
-        locked!(py, self.trainers, |problems| {
-            let all = problems.iter_mut().map(|problem| numbers(problem));
+        locked!(py, &self.trainers, |problems| {
+            let all = problems.iter().map(numbers);
             all.fold((0.0, 0.0), |sum, (loss, bound)| (sum.0 + loss, sum.1 + bound))
         })
     }
 
     fn keep_ledger(&self, py: Python<'_>, n_examples: usize) {
-        locked!(py, self.trainers, |problems| {
+        locked!(py, &self.trainers, |problems| {
             problems.iter_mut().for_each(|p| p.trainer.keep_ledger(n_examples));
         });
     }
 
     fn forget_ledger(&self, py: Python<'_>) {
-        locked!(py, self.trainers, |problems| {
+        locked!(py, &self.trainers, |problems| {
             problems.iter_mut().for_each(|p| p.trainer.forget_ledger());
         });
     }
 
     /// Reads every value and index, and says what is wrong with the first that is.
     fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
-        with!(&self.trainers, &x, |_problems, rows| {
-            let data = examples(rows, &labels)?;
-            let mut at = 0;
-            work(py, silent, |size| {
-                let end = at + size.min(data.len() - at);
-                data.check(at..end)?;
-                at = end;
-                Ok((at < data.len()).then_some(size))
-            })
-        })
+        with!(&self.trainers, &x, |_problems, rows| check(py, &examples(rows, &labels)?))
     }
 
     /// Visits rows; returns their number, the number of updates, and the sum of the losses, summed
@@ -902,7 +814,7 @@ impl LinearTrainer {
     }
 
     fn end_dual(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(locked!(py, self.trainers, |problems| end_dual(&mut problems))?)
+        Ok(locked!(py, &self.trainers, |problems| end_dual(problems))?)
     }
 
     /// The objective and its dual bound, for every problem.
@@ -964,19 +876,10 @@ impl LinearTrainer {
     /// Restores what `parts` gave.
     #[staticmethod]
     fn from_parts(parts: Bound<'_, PyDict>) -> PyResult<Self> {
-        let item = |name: &str| {
-            let item = parts.get_item(name)?;
-            item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
-        };
-        let format: u32 = item("format")?.extract()?;
-        if format != FORMAT {
-            return Err(PyValueError::new_err(format!(
-                "parts must have format {FORMAT}, got {format}: another version of pegasos wrote them"
-            )));
-        }
-        let targets: Targets = item("targets")?.extract()?;
-        let params = item("params")?.cast_into::<PyDict>()?;
-        let problems: Vec<Bound<'_, PyDict>> = item("problems")?.extract()?;
+        check_format(&parts, FORMAT)?;
+        let targets: Targets = item(&parts, "targets")?.extract()?;
+        let params = item(&parts, "params")?.cast_into::<PyDict>()?;
+        let problems: Vec<Bound<'_, PyDict>> = item(&parts, "problems")?.extract()?;
         let count = match &targets {
             Targets::OneScore(positives) => positives.len(),
             Targets::CrammerSinger(_) => 1,
@@ -984,14 +887,12 @@ impl LinearTrainer {
         if problems.len() != count {
             return Err(PyValueError::new_err("parts must have one problem for each target"));
         }
-        let t = item("t")?.extract()?;
-        let dtype: String = item("dtype")?.extract()?;
+        let t = item(&parts, "t")?.extract()?;
+        let dtype: String = item(&parts, "dtype")?.extract()?;
         LinearTrainer::any_make(&dtype, targets, &params, t, problems)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let parts = slf.get().parts(slf.py())?;
         Ok((slf.getattr("from_parts")?, (parts,)))
     }

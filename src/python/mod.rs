@@ -8,8 +8,11 @@ mod arrays;
 mod budget;
 mod kernel;
 mod linear;
+mod machine;
+mod problem;
 mod refit;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -78,6 +81,21 @@ fn work(
             size = (size / 2).max(1);
         }
     }
+}
+
+/// Calls `piece` on ranges that make up `0..n`, as [`work`] does.
+fn in_pieces(
+    py: Python<'_>,
+    n: usize,
+    mut piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
+) -> PyResult<()> {
+    let mut at = 0;
+    work(py, silent, |size| {
+        let end = at + size.min(n - at);
+        piece(at..end)?;
+        at = end;
+        Ok((at < n).then_some(size))
+    })
 }
 
 /// Tells a Python function, if there is one, how much was done.
