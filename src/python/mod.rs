@@ -8,6 +8,7 @@ mod arrays;
 mod budget;
 mod kernel;
 mod linear;
+mod linear_parts;
 mod machine;
 mod problem;
 mod refit;
