@@ -161,6 +161,8 @@ pub struct Report {
     pub updates: u64,
     /// The sum of weight times loss, each example scored before w had learned from it.
     pub loss: f64,
+    /// Steps.
+    pub steps: u64,
     /// How many of the examples were not classified right then: progressive validation.
     pub mistakes: u64,
     /// By how much w has degraded to stay within a budget: the sum of `||dw||^2`.
@@ -175,6 +177,7 @@ impl std::ops::AddAssign for Report {
         self.examples += other.examples;
         self.updates += other.updates;
         self.loss += other.loss;
+        self.steps += other.steps;
         self.mistakes += other.mistakes;
         self.degradation += other.degradation;
         self.gradient_error += other.gradient_error;
@@ -427,10 +430,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
         self.hypothesis.look_ahead(data.rows(), &[]);
         let order = Ahead::new(order.into_iter());
-        let report = match self.params.block {
+        let before = self.t;
+        let mut report = match self.params.block {
             Block::Mean(batch) => self.run_batches(data, order, batch)?,
             Block::Delayed(delay) => self.run_delayed(data, order, delay)?,
         };
+        report.steps = self.t - before;
         if !self.hypothesis.is_finite() {
             return Err(Error::non_finite(
                 "X",

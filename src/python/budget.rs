@@ -1,6 +1,6 @@
 //! `BudgetTrainer`: one kernel problem with a bounded number of support vectors.
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,7 +16,7 @@ use crate::{
     Schedule, Trainer,
 };
 
-type Problems = machine::Problems<Budgeted<f32>, Budgeted<f64>>;
+pub(super) type Problems = machine::Problems<Budgeted<f32>, Budgeted<f64>>;
 
 /// What a budget needs to know beside the parameters of every kernel problem.
 #[derive(FromPyObject)]
@@ -109,6 +109,12 @@ pub(super) struct BudgetTrainer {
     made: Made,
 }
 
+impl BudgetTrainer {
+    pub(super) fn problem(&self) -> &Problems {
+        &self.problem
+    }
+}
+
 #[pymethods]
 impl BudgetTrainer {
     #[new]
@@ -144,11 +150,11 @@ impl BudgetTrainer {
         self.problem.dtype()
     }
 
-    /// Of all runs: examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
+    /// Of all runs: steps, examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
     #[getter]
-    fn totals(&self, py: Python<'_>) -> (u64, u64, f64, f64) {
+    fn totals(&self, py: Python<'_>) -> (u64, u64, u64, f64, f64) {
         let total = locked!(py, &self.problem, |p| p.total);
-        (total.examples, total.mistakes, total.degradation, total.gradient_error)
+        (total.steps, total.examples, total.mistakes, total.degradation, total.gradient_error)
     }
 
     /// Reads every value and index, and says what is wrong with the first that is.
@@ -200,13 +206,12 @@ impl BudgetTrainer {
         steps: u64,
     ) -> PyResult<()> {
         let coefs = coefs.as_slice()?;
-        Ok(any!(&self.problem, |problem| py.detach(|| {
-            let problem = &mut *lock(problem);
-            let mut w = problem.trainer.hypothesis().clone();
+        Ok(locked!(py, &self.problem, |p| {
+            let mut w = p.trainer.hypothesis().clone();
             w.set_coefs(coefs)?;
-            problem.frozen = None;
-            problem.trainer.jump(w, steps)
-        }))?)
+            p.frozen = None;
+            p.trainer.jump(w, steps)
+        })?)
     }
 
     /// The vectors in compressed-sparse-row form: indptr, indices, values.
@@ -257,4 +262,4 @@ impl BudgetTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;

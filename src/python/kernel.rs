@@ -378,4 +378,4 @@ impl KernelTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;

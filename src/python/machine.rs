@@ -96,6 +96,7 @@ impl<H: Machine, L: Loss> Problem<H, L> {
             t = item(parts, "t")?.extract()?;
             updates = item(parts, "updates")?.extract()?;
             total = Report {
+                steps: item(parts, "steps")?.extract()?,
                 examples: item(parts, "examples")?.extract()?,
                 mistakes: item(parts, "mistakes")?.extract()?,
                 degradation: item(parts, "degradation")?.extract()?,
@@ -221,6 +222,7 @@ impl Made {
 
 /// What all runs have brought about, into the parts.
 pub(super) fn set_totals(parts: &Bound<'_, PyDict>, total: &Report) -> PyResult<()> {
+    parts.set_item("steps", total.steps)?;
     parts.set_item("examples", total.examples)?;
     parts.set_item("mistakes", total.mistakes)?;
     parts.set_item("degradation", total.degradation)?;
@@ -334,8 +336,8 @@ pub(super) fn run<X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Send>(
         problem.total += report;
         mistakes.fetch_add(report.mistakes, Ordering::Relaxed);
         if report.examples as usize == size && due == Some(size) {
-            let Report { examples, mistakes, gradient_error, .. } = problem.total;
-            records.push((problem.trainer.t(), examples, mistakes, gradient_error));
+            let Report { steps, examples, mistakes, gradient_error, .. } = problem.total;
+            records.push((steps, examples, mistakes, gradient_error));
         }
         Ok((report.examples > 0).then_some(report.examples as usize))
     })?;

@@ -3,15 +3,16 @@
 use std::sync::Mutex;
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::arrays::{Labels, Matrix, csr, dense, examples};
-use super::kernel::{PyParams, item, with_vectors};
-use super::{lock, pool, silent, tell, unknown, work};
+use super::arrays::{Labels, Matrix, examples};
+use super::budget::BudgetTrainer;
+use super::machine::Problem;
+use super::problem::{Typed, locked, with};
+use super::{in_pieces, lock, pool, tell, work};
 use crate::{
-    Binary, Certificate, CrammerSinger, Error, Examples, Hinge, Loss, Refit, Rows, Scalar, Span,
+    Binary, Budgeted, Certificate, CrammerSinger, Error, Examples, Hinge, Loss, Refit, Rows,
+    Scalar, Span,
 };
 
 /// Epochs after which a leap is tried. See the head of `dual.rs`.
@@ -20,69 +21,35 @@ const PATIENCE: usize = 5;
 /// How many times the tolerance the gap must be for a leap to be worth its time.
 const FAR: f64 = 10.0;
 
-enum Problems {
-    Binary32(Mutex<Refit<f32, Binary<Hinge>>>),
-    Binary64(Mutex<Refit<f64, Binary<Hinge>>>),
-    Multi32(Mutex<Refit<f32, CrammerSinger>>),
-    Multi64(Mutex<Refit<f64, CrammerSinger>>),
-}
-
-/// Runs `$then` with the mutex of the problem, whatever its types.
-macro_rules! any {
-    ($problem:expr, |$p:ident| $then:expr) => {
-        match $problem {
-            Problems::Binary32($p) => $then,
-            Problems::Binary64($p) => $then,
-            Problems::Multi32($p) => $then,
-            Problems::Multi64($p) => $then,
-        }
-    };
-}
-
-/// Runs `$then` with the problem and the rows, whatever their types; they must agree in the scalar.
-macro_rules! with {
-    ($problem:expr, $x:expr, |$p:ident, $rows:ident| $then:expr) => {
-        match $x {
-            Matrix::Dense32(x) => with!($problem, dense(x)?, Binary32, Multi32, $p, $rows, $then),
-            Matrix::Csr32I32(x) => with!($problem, csr(x)?, Binary32, Multi32, $p, $rows, $then),
-            Matrix::Csr32I64(x) => with!($problem, csr(x)?, Binary32, Multi32, $p, $rows, $then),
-            Matrix::Dense64(x) => with!($problem, dense(x)?, Binary64, Multi64, $p, $rows, $then),
-            Matrix::Csr64I32(x) => with!($problem, csr(x)?, Binary64, Multi64, $p, $rows, $then),
-            Matrix::Csr64I64(x) => with!($problem, csr(x)?, Binary64, Multi64, $p, $rows, $then),
-        }
-    };
-    ($problem:expr, $x:expr, $one:ident, $multi:ident, $p:ident, $rows:ident, $then:expr) => {{
-        let $rows = $x;
-        match $problem {
-            Problems::$one($p) => $then,
-            Problems::$multi($p) => $then,
-            _ => Err(PyTypeError::new_err("X must have the dtype of the trainer")),
-        }
-    }};
-}
-
-fn problem<S: Scalar + numpy::Element, L: Loss + Clone + 'static>(
-    loss: L,
-    parts: &Bound<'_, PyDict>,
-    n_examples: usize,
-    alpha: f64,
-    bytes: usize,
-) -> PyResult<Mutex<Refit<S, L>>> {
-    let kernel = item(parts, "params")?.extract::<PyParams>()?.kernel()?;
-    let mut span = None;
-    with_vectors::<S>(parts, item(parts, "n_features")?.extract()?, |vectors| {
-        let all: Vec<usize> = (0..vectors.n_rows()).collect();
-        span = Some(Span::new(kernel, &vectors, &all)?);
-        Ok(())
-    })?;
-    let none = || Error::parameter("support_vectors_", 0, "one at least");
-    Ok(Mutex::new(Refit::new(span.ok_or_else(none)?, loss, alpha, n_examples, bytes)?))
-}
+type Problems = Typed<
+    Refit<f32, Binary<Hinge>>,
+    Refit<f64, Binary<Hinge>>,
+    Refit<f32, CrammerSinger>,
+    Refit<f64, CrammerSinger>,
+>;
 
 /// A problem in the span of support vectors.
 #[pyclass(module = "pegasos._core", name = "Refit", frozen)]
 pub(super) struct PyRefit {
     problem: Problems,
+}
+
+fn in_span_of<S: Scalar, L: Loss + Clone + Send + 'static>(
+    py: Python<'_>,
+    pool: &rayon::ThreadPool,
+    problem: &Mutex<Problem<Budgeted<S>, L>>,
+    n_examples: usize,
+    alpha: f64,
+    cache: usize,
+) -> Result<Mutex<Refit<S, L>>, Error> {
+    py.detach(|| {
+        let (model, loss) = {
+            let trainer = &lock(problem).trainer;
+            (trainer.hypothesis().model()?, trainer.loss().clone())
+        };
+        let span = pool.install(|| Span::of(&model))?;
+        Ok(Mutex::new(Refit::new(span, loss, alpha, n_examples, cache)?))
+    })
 }
 
 /// Solves to the relative gap `tol`, or for so many epochs; the certificate, the mean loss, and visits.
@@ -95,9 +62,8 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Certificate, f64, u64)> {
     let pool = pool(threads)?;
-    work(py, silent, |size| {
-        let prepared = pool.install(|| lock(refit).prepare(data, size))?;
-        Ok((prepared > 0).then_some(prepared))
+    in_pieces(py, data.len(), |rows| {
+        pool.install(|| lock(refit).prepare(data, rows.len())).map(drop)
     })?;
     let (mut epochs, mut visits, mut evaluation, mut solved) = (0, 0, None, None);
     work(py, tell(progress), |size| {
@@ -135,30 +101,24 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
 
 #[pymethods]
 impl PyRefit {
-    /// Of what `BudgetTrainer.parts` gives. `cache` is how many bytes of features may be kept.
+    /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept.
     #[new]
+    #[pyo3(signature = (trainer, n_examples, alpha, cache, *, threads = 1))]
     fn new(
-        parts: Bound<'_, PyDict>,
+        py: Python<'_>,
+        trainer: &BudgetTrainer,
         n_examples: usize,
         alpha: f64,
         cache: usize,
+        threads: usize,
     ) -> PyResult<Self> {
-        let (dtype, classes) = (
-            item(&parts, "dtype")?.extract::<String>()?,
-            item(&parts, "classes")?.extract::<usize>()?,
-        );
-        let binary = Binary { loss: Hinge, positive: 1 };
-        let multi = CrammerSinger { classes };
-        let problem = match (&*dtype, classes) {
-            ("float32", 2) => {
-                Problems::Binary32(problem(binary, &parts, n_examples, alpha, cache)?)
-            }
-            ("float64", 2) => {
-                Problems::Binary64(problem(binary, &parts, n_examples, alpha, cache)?)
-            }
-            ("float32", _) => Problems::Multi32(problem(multi, &parts, n_examples, alpha, cache)?),
-            ("float64", _) => Problems::Multi64(problem(multi, &parts, n_examples, alpha, cache)?),
-            (other, _) => return Err(unknown("dtype", other)),
+        let pool = pool(threads)?;
+        let (n, bytes) = (n_examples, cache);
+        let problem = match trainer.problem() {
+            Typed::Binary32(p) => Typed::Binary32(in_span_of(py, &pool, p, n, alpha, bytes)?),
+            Typed::Binary64(p) => Typed::Binary64(in_span_of(py, &pool, p, n, alpha, bytes)?),
+            Typed::Multi32(p) => Typed::Multi32(in_span_of(py, &pool, p, n, alpha, bytes)?),
+            Typed::Multi64(p) => Typed::Multi64(in_span_of(py, &pool, p, n, alpha, bytes)?),
         };
         Ok(PyRefit { problem })
     }
@@ -166,18 +126,18 @@ impl PyRefit {
     /// How many features there are: support vectors that others do not span.
     #[getter]
     fn rank(&self, py: Python<'_>) -> usize {
-        any!(&self.problem, |p| py.detach(|| lock(p).span().dimension()))
+        locked!(py, &self.problem, |p| p.span().dimension())
     }
 
     /// Goes on with another alpha, and maybe other weights of examples that had none, from the same dual
     /// point.
     fn set_alpha(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(any!(&self.problem, |p| py.detach(|| lock(p).set_lambda(alpha)))?)
+        Ok(locked!(py, &self.problem, |p| p.set_lambda(alpha))?)
     }
 
     /// Starts from nothing again, keeping the features.
     fn restart(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(any!(&self.problem, |p| py.detach(|| lock(p).restart(alpha)))?)
+        Ok(locked!(py, &self.problem, |p| p.restart(alpha))?)
     }
 
     /// Solves to the relative gap `tol`, or for so many epochs; the objective, its bound, the mean loss, and visits.
@@ -223,7 +183,7 @@ impl PyRefit {
 
     /// The coefficients of the support vectors, vectors x outputs, flat.
     fn coefs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let coefs = any!(&self.problem, |p| py.detach(|| lock(p).coefs()));
+        let coefs = locked!(py, &self.problem, |p| p.coefs());
         PyArray1::from_vec(py, coefs)
     }
 
@@ -257,7 +217,7 @@ impl PyRefit {
         weights: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let weights = weights.as_slice()?;
-        let coefs = any!(&self.problem, |p| py.detach(|| lock(p).span().coefs(weights)));
+        let coefs = locked!(py, &self.problem, |p| p.span().coefs(weights));
         Ok(PyArray1::from_vec(py, coefs))
     }
 }
