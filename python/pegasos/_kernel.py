@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Data, Run, as_data, thread_count, warn_of_gap
 from pegasos._core import BudgetTrainer, KernelTrainer
-from pegasos._machine import Exported, KernelMachine
+from pegasos._machine import Exported
+from pegasos._refit import RefittedMachine
 
 #: Steps of dual ascent within which the dual must rise by a thousandth of the gap.
 _PATIENCE = 100
 
 
-class KernelPegasosClassifier(KernelMachine):
+class KernelPegasosClassifier(RefittedMachine):
     """Support vector machine with a kernel, trained by Pegasos; on a budget, if you like.
 
     One pass over the data gives a good model, ``partial_fit`` learns from a stream, and
@@ -66,6 +67,11 @@ class KernelPegasosClassifier(KernelMachine):
         removed, as they are gone from the mean too). False: the last iterate. "uniform": of all, alike; an
         integer k: of those from step k on. "polynomial": weighted by k (k + 1) (k + 2) for the k-th. On a budget the
         mean is carried through every change of the support vectors.
+    refit : bool, default=True
+        Whether ``fit`` on a budget ends by giving the support vectors the best coefficients that there are, with a
+        certificate; see the method of the same name. False for the papers' algorithm.
+    refit_rounds : int, default=1
+        How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
     solver : {"pegasos", "auto", "dual"}, default="pegasos"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
@@ -81,8 +87,9 @@ class KernelPegasosClassifier(KernelMachine):
         Epochs of Pegasos, at most. Dual ascent needs no such limit.
     tol : float or None, default=1e-3
         The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: do not
-        evaluate the objective, which costs as much as an epoch. On a budget there is no gap, and the objective
-        is not evaluated: ``fit`` stops when the mean loss of an epoch has not fallen by ``tol`` for 5 epochs.
+        evaluate the objective, which costs as much as an epoch. On a budget epochs have no gap, and end when
+        the mean loss of an epoch has not fallen by ``tol`` for 5 epochs; a refit ends at this gap (at 1e-2 for
+        None).
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
         The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
         rows as they stand, or these row numbers.
@@ -92,7 +99,7 @@ class KernelPegasosClassifier(KernelMachine):
         Whether ``fit`` goes on from where training is. All rows then count as new examples.
     cache_size : float, default=1024.0
         Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
-        ascent, which grow where they must, up to 8192 examples.
+        ascent, which grow where they must, up to 8192 examples. Of a refit, of features of examples.
     history : int or None, default=None
         If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None
@@ -131,14 +138,18 @@ class KernelPegasosClassifier(KernelMachine):
     n_iter_ : int
         Epochs of Pegasos and steps of dual ascent.
     objective_ : float
-        P at the end; nan if ``tol=None``.
+        P at the end; nan if ``tol=None``, or on a budget without refit.
     dual_objective_ : float
-        A bound from below on the least P; nan where there is none.
+        A bound from below on the least P, after a refit on the least P that the support vectors allow; nan where
+        there is none.
     duality_gap_ : float
         ``objective_ - dual_objective_``.
     loss_curve_ : list of float
         The mean loss of each epoch of Pegasos, every example scored before it was learned from; then
-        the mean loss before each step of dual ascent.
+        the mean loss before each step of dual ascent, or at the end of a refit.
+    refit_path_ : dict of ndarray
+        Only after ``refit`` with several alphas: "alpha", in descending order, "accuracy" on rows held out, and
+        "accuracies" by split.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -211,6 +222,8 @@ class KernelPegasosClassifier(KernelMachine):
             StrOptions({"uniform", "polynomial"}),
             Interval(Integral, 1, 2**63 - 1, closed="both"),
         ],
+        "refit": ["boolean"],
+        "refit_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "solver": [StrOptions({"pegasos", "auto", "dual"})],
         "projection": ["boolean"],
         "batch_size": [Interval(Integral, 1, 2**63 - 1, closed="both")],
@@ -243,6 +256,8 @@ class KernelPegasosClassifier(KernelMachine):
         budget: int | None = None,
         maintenance: str = "merge",
         average: bool | str | int = True,
+        refit: bool = True,
+        refit_rounds: int = 1,
         solver: str = "pegasos",
         projection: bool = False,
         batch_size: int = 1,
@@ -265,6 +280,8 @@ class KernelPegasosClassifier(KernelMachine):
         self.budget = budget
         self.maintenance = maintenance
         self.average = average
+        self.refit = refit
+        self.refit_rounds = refit_rounds
         self.solver = solver
         self.projection = projection
         self.batch_size = batch_size
@@ -390,7 +407,7 @@ class KernelPegasosClassifier(KernelMachine):
         if self.solver == "dual" and obstacle:
             raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
         if self.budget is not None:
-            return self._run_bounded(run, data)
+            return self._run_on_budget(run, data)
         run.trainer.check(data.rows, data.labels)
         threads = thread_count(self.n_jobs)
         may_rise = self.solver != "pegasos" and not obstacle
@@ -448,6 +465,14 @@ class KernelPegasosClassifier(KernelMachine):
                     after = f"{_PATIENCE} steps of dual ascent without progress"
                     warn_of_gap(after, tol, run, True, stacklevel=6)
                     return
+
+    def _run_on_budget(self, run: Run, data: Data) -> None:
+        if not self.refit:
+            return self._run_bounded(run, data)
+        for left in reversed(range(self.refit_rounds)):
+            self._run_bounded(run, data)
+            self._solve(run, data, np.array([self.alpha]), last=left == 0)
+        return None
 
     def _meet_others(self, run: Run) -> None:
         if self.budget is None:

@@ -207,9 +207,10 @@ class KernelMachine(_PegasosBase):
     def mean_gradient_error_(self) -> float:
         """What the budget has cost, per step: the mean of ``||dw||/eta``."""
         check_is_fitted(self)
-        if not isinstance(self._trainer, BudgetTrainer) or not self._trainer.t:
+        if not isinstance(self._trainer, BudgetTrainer):
             return 0.0
-        return float(self._trainer.totals[3] / self._trainer.t)
+        steps, *_, error = self._trainer.totals
+        return float(error / steps) if steps else 0.0
 
     @property
     def history_(self) -> dict[str, np.ndarray]:

@@ -77,7 +77,7 @@ fn work(
         progress(done)?;
         // Without the time that the interpreter was waited for, which no smaller piece would shorten.
         if took < PIECE / 2 {
-            size *= 2;
+            size = size.saturating_mul(2);
         } else if took > PIECE {
             size = (size / 2).max(1);
         }

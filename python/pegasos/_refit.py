@@ -1,0 +1,239 @@
+"""Refit: the best model that the support vectors of a budget allow."""
+
+from __future__ import annotations
+
+import warnings
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos._base import Data, Run, thread_count, warn_of_gap
+from pegasos._core import Refit
+from pegasos._linear import PegasosClassifier
+from pegasos._machine import KernelMachine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Self
+
+#: Epochs of dual ascent, at most. Where so many do not do, alpha is too small for the data.
+_MOST_EPOCHS = 300
+
+#: The relative gap where ``tol=None`` asks for none.
+_ROUGH = 1e-2
+
+#: The fraction of the rows that is held out to choose among several alphas.
+_HELD_OUT = 0.1
+
+
+class _Both:
+    """A method, bound, that is as true as the parameter of its name."""
+
+    def __init__(self, method: Callable[..., Any], instance: Any, value: Any) -> None:
+        update_wrapper(self, method)
+        self._method, self._instance, self._value = method, instance, value
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._method(self._instance, *args, **keywords)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value == other)
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+
+class parameter_and_method:  # noqa: N801 (a decorator)
+    """A method that shares its name with a parameter, which scikit-learn stores under that name."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        update_wrapper(self, method)
+        self._method = method
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self._method
+        return _Both(self._method, instance, instance.__dict__[self._method.__name__])
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self._method.__name__] = value
+
+
+class RefittedMachine(KernelMachine):
+    """A kernel machine whose coefficients can be made the best that its support vectors allow."""
+
+    alpha: float
+    tol: float | None
+    cache_size: float
+    refit_rounds: int
+    refit_path_: dict[str, np.ndarray]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; see scikit-learn."""
+        params: dict[str, Any] = super().get_params(deep)
+        return params | {"refit": self.__dict__["refit"]}
+
+    @parameter_and_method
+    @_fit_context(prefer_skip_nested_validation=True)
+    def refit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, alpha: Any = None, *, cv: Any = None
+    ) -> Self:
+        """Give the support vectors the best coefficients that there are, for these examples.
+
+        The support vectors stay. With ``z(x) = L^-1 k(S, x)`` and ``K_SS = L L'``, a linear support vector machine on
+        z is a kernel machine on x; it is trained by dual ascent, to the relative gap ``tol``. ``objective_`` and
+        ``duality_gap_`` are then those of the problem restricted to the span of the support vectors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of tuples
+            The examples' features. If ``y`` is None, batches ``(X, y)`` or ``(X, y, sample_weight)``: a stream that
+            is read once, by averaged Pegasos on z, in constant memory and without a certificate.
+        y : array-like of shape (n_samples,), default=None
+            Their classes, among those that the model knows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, finite, >= 0 and not all 0; ones by default.
+        alpha : float or array-like of float, default=None
+            Strength of the regularisation; the parameter ``alpha`` by default. Of several, the one whose model
+            is right most often on rows held out is taken, on all rows; kernel values and z are computed once, and
+            each alpha begins where the next larger one has ended. ``partial_fit`` goes on with the
+            parameter.
+        cv : int, cross-validation generator or iterable, default=None
+            With several alphas: which rows are held out. None for a tenth, each class in proportion; an integer
+            for so many folds.
+
+        Returns
+        -------
+        self : object
+            The estimator, refitted. After several alphas with ``refit_path_``.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. The model is as it was before.
+
+        Notes
+        -----
+        Time: O(n B (n_features + B)) for z, once, and O(n B n_classes) an epoch of dual ascent. Memory: O(B^2), the dual
+        variables, 8 bytes an example and class, and z of as many examples as fit ``cache_size``; z of the others is
+        computed anew in each epoch. A stream needs O(B^2) and a batch.
+        """
+        check_is_fitted(self)
+        if self.budget is None:
+            raise ValueError("refit needs a model on a budget; without one, solver='auto' is exact")
+        alphas = np.sort(np.atleast_1d(np.asarray(self.alpha if alpha is None else alpha, float)))[::-1]
+        if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas > 0)).all():
+            raise ValueError(f"alpha must be > 0 and finite, one or several, got {alpha!r}")
+        with self._all_or_nothing():
+            if y is None:
+                if alphas.size > 1 or sample_weight is not None:
+                    raise ValueError(
+                        "a stream of batches is read once, for one alpha, with sample_weight among the batches"
+                    )
+                return self._refit_stream(X, float(alphas[0]))
+            data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
+            run = Run(self._trainer, self._seed, self._epoch)
+            with self._learning(run, data.X, classes):
+                run.trainer.check(data.rows, data.labels)
+                self._solve(run, data, alphas, cv)
+        return self
+
+    def _solve(
+        self, run: Run, data: Data, alphas: np.ndarray, cv: Any = None, *, last: bool = True
+    ) -> None:
+        """Solves the problem in the span, for the best of these alphas in descending order.
+
+        What was solved with care counts as so many steps, if it is the ``last`` time: those to come are so short
+        that they spoil nothing.
+        """
+        threads = thread_count(self.n_jobs)
+        cache = int(self.cache_size * 2**20)
+        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, threads=threads)
+        n_classes = len(self.classes_) if hasattr(self, "classes_") else int(data.labels[0].max()) + 1
+        if solver.rank < n_classes:
+            warnings.warn(
+                f"there are {solver.rank} distinct support vectors for {n_classes} classes; a larger budget or "
+                "a larger gamma leaves more",
+                UserWarning,
+                stacklevel=5,
+            )
+        alpha = float(alphas[0])
+        tol = _ROUGH if self.tol is None else self.tol
+        with self._bar(0) as bar:
+            progress = bar.update if self.verbose else None
+
+            def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int]:
+                labels = data.labels[0], weight
+                return solver.solve(
+                    data.rows, labels, tol, _MOST_EPOCHS, run.seed, threads=threads, progress=progress
+                )
+
+            if alphas.size > 1:
+                path = self._choose(run, data, alphas, cv, solver, solve)
+                alpha = float(alphas[path["accuracy"].argmax()])
+                solver.set_alpha(alpha)
+                self.refit_path_ = path
+            run.objective, run.dual, loss, visits = solve(data.labels[1], tol)
+        run.losses.append(loss)
+        run.trainer.set_coefs(solver.coefs(), visits if last else 0)
+        if not run.gap <= tol * run.objective:
+            warn_of_gap(f"{_MOST_EPOCHS} epochs of dual ascent", tol, run, True, stacklevel=6)
+
+    def _choose(
+        self, run: Run, data: Data, alphas: np.ndarray, cv: Any, solver: Refit, solve: Any
+    ) -> dict[str, np.ndarray]:
+        """Accuracies on rows held out."""
+        codes, weight = data.labels
+        weight = np.ones(data.n) if weight is None else weight
+        if cv is None:
+            cv = StratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
+        splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
+        accuracies = np.empty((alphas.size, len(splits)))
+        for k, (train, test) in enumerate(splits):
+            of_train = np.zeros(data.n)
+            of_train[train] = weight[train]
+            if not of_train.any() or not weight[test].any():
+                raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
+            # The mean loss is over the rows of the part, while the solver counts all.
+            part = len(train) / data.n
+            solver.restart(float(alphas[0]) * part)
+            for i, alpha in enumerate(alphas):
+                solver.set_alpha(float(alpha) * part)
+                # What is chosen by accuracy needs no more.
+                solve(of_train, _ROUGH)
+                scores = solver.scores(
+                    data.rows, data.labels, test.astype(np.int64), threads=thread_count(self.n_jobs)
+                ).reshape(len(test), -1)
+                guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+                accuracies[i, k] = np.average(guess == codes[test], weights=weight[test])
+        return {"alpha": alphas, "accuracy": accuracies.mean(axis=1), "accuracies": accuracies}
+
+    def _refit_stream(self, batches: Iterable[Any], alpha: float) -> Self:
+        """One pass of averaged Pegasos on z."""
+        threads = thread_count(self.n_jobs)
+        solver = Refit(self._trainer, 0, alpha, 0, threads=threads)
+        linear = PegasosClassifier(
+            alpha=alpha, fit_intercept=False, average=True, n_jobs=self.n_jobs, random_state=self._seed % 2**32
+        )
+        codes = np.arange(len(self.classes_))
+        for batch in batches:
+            X, y, *weight = batch
+            data, _ = self._examples(X, y, weight[0] if weight else None, self.classes_, reset=False)
+            self._trainer.check(data.rows, data.labels)
+            z = solver.features(data.rows, threads=threads).reshape(data.n, -1)
+            linear.partial_fit(z, data.labels[0], classes=codes, sample_weight=data.labels[1])
+        if not hasattr(linear, "coef_"):
+            raise ValueError("X must hold at least one batch, got none")
+        self._trainer.set_coefs(solver.expand(linear.coef_.astype(float).ravel()), linear.t_)
+        self._note(Run(self._trainer, self._seed, self._epoch), self.classes_)
+        return self
