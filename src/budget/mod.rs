@@ -18,6 +18,7 @@
 //! * Determinism: every number is computed by one thread, in an order that depends on the data alone.
 
 mod merge;
+mod panel;
 mod project;
 mod support;
 
@@ -30,9 +31,10 @@ use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, WIDTH};
+use crate::simd::WIDTH;
 use crate::vectors::Vectors;
 use merge::{Distances, Place};
+use panel::Panel;
 use project::{InverseGram, least_distance};
 use support::{Support, balance};
 
@@ -99,40 +101,6 @@ pub struct Budgeted<S> {
     gram: InverseGram,
     panel: Panel<S>,
     scratch: Scratch<S>,
-}
-
-/// Examples to come, and what is known of them.
-#[derive(Clone, Debug)]
-struct Panel<S> {
-    /// Their numbers.
-    rows: Vec<usize>,
-    /// How many were handed out.
-    at: usize,
-    vectors: Vectors<S>,
-    /// Kernel values of each slot with them, and squared distances.
-    k: Vec<Lanes<S>>,
-    distances: Vec<Lanes<S>>,
-    /// Of each output, as of now, over a.
-    scores: Vec<Lanes<S>>,
-}
-
-impl<S: Scalar> Panel<S> {
-    fn new(vectors: Vectors<S>) -> Self {
-        let (rows, k, distances, scores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Panel { rows, at: 0, vectors, k, distances, scores }
-    }
-
-    /// For so many slots.
-    fn make_room(&mut self, slots: usize) {
-        self.k.resize(slots, Lanes([S::default(); WIDTH]));
-        self.distances.resize(slots, Lanes([S::default(); WIDTH]));
-    }
-
-    /// Of one of the examples.
-    fn column(lanes: &[Lanes<S>], lane: usize, out: &mut Vec<S>) {
-        out.clear();
-        out.extend(lanes.iter().map(|row| row.0[lane]));
-    }
 }
 
 /// Room to compute in.
@@ -453,47 +421,41 @@ impl<S: Scalar> Budgeted<S> {
     /// Puts the kernel values, or for mergers the squared distances, of a vector with all slots into
     /// `scratch.column`.
     fn see_slot(&mut self, slot: usize) {
-        let (mut k, mut distances) = (Vec::new(), Vec::new());
-        let mut vectors = self.panel.vectors.empty();
-        self.support.with_row(slot, |row| vectors.push(slot, row));
-        self.support.kernel_block(&vectors, &mut k, &mut distances);
-        let lanes = if self.maintenance == Maintenance::Merge { &distances } else { &k };
-        Panel::column(lanes, 0, &mut self.scratch.column);
+        let merging = self.maintenance == Maintenance::Merge;
+        let mut panel = self.panel.empty();
+        self.support.with_row(slot, |row| panel.push(slot, row));
+        panel.measure(&self.support);
+        panel.column(merging, 0, &mut self.scratch.column);
     }
 
     /// The same of an example, and its scores over a.
     fn see<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
         let merging = self.maintenance == Maintenance::Merge;
-        let Scratch { column, scores, .. } = &mut self.scratch;
-        scores.clear();
-        if let Some(lane) = known {
-            let panel = &self.panel;
-            Panel::column(if merging { &panel.distances } else { &panel.k }, lane, column);
-            scores.extend(panel.scores.iter().map(|of_output| of_output.0[lane].to_f64()));
-            return;
-        }
-        let (mut k, mut distances, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        let mut vectors = self.panel.vectors.empty();
-        vectors.push(0, x);
-        self.support.kernel_block(&vectors, &mut k, &mut distances);
-        self.support.scores(&k, &mut all);
-        Panel::column(if merging { &distances } else { &k }, 0, column);
-        scores.extend(all.iter().map(|of_output| of_output.0[0].to_f64()));
+        let alone;
+        let (panel, lane) = match known {
+            Some(lane) => (&self.panel, lane),
+            None => {
+                alone = self.alone(x);
+                (&alone, 0)
+            }
+        };
+        panel.column(merging, lane, &mut self.scratch.column);
+        self.scratch.scores.clear();
+        self.scratch.scores.extend(panel.scores_of(lane));
     }
 
-    /// Scores over a of a vector, or of whatever row.
-    fn score_over_a<R: Row<Scalar = S>>(&self, x: R) -> Vec<f64> {
-        let (mut k, mut distances, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        let mut vectors = self.panel.vectors.empty();
-        vectors.push(0, x);
-        self.support.kernel_block(&vectors, &mut k, &mut distances);
-        self.support.scores(&k, &mut all);
-        all.iter().map(|of_output| of_output.0[0].to_f64()).collect()
+    /// A vector, or whatever row, in a panel of its own.
+    fn alone<R: Row<Scalar = S>>(&self, x: R) -> Panel<S> {
+        let mut panel = self.panel.empty();
+        panel.push(0, x);
+        panel.measure(&self.support);
+        panel.score(&self.support);
+        panel
     }
 
     /// `<w, sum_o coef_o phi(x)>` over a.
     fn product<R: Row<Scalar = S>>(&self, x: R, coef: &[f64]) -> f64 {
-        self.score_over_a(x).iter().zip(coef).map(|(score, coef)| score * coef).sum()
+        self.alone(x).scores_of(0).zip(coef).map(|(score, coef)| score * coef).sum()
     }
 
     /// The same with what a vector has brought to w.
@@ -554,15 +516,7 @@ impl<S: Scalar> Budgeted<S> {
     /// Gives a row a slot, without coefficients.
     fn insert<R: Row<Scalar = S>>(&mut self, x: R) -> usize {
         let slot = self.support.insert(x, self.added);
-        // Its kernel values with the panel, for corrections.
-        let panel = &mut self.panel;
-        panel.make_room(self.support.slots());
-        if panel.at < panel.rows.len() {
-            panel.vectors.products_of(x, &mut self.scratch.row);
-            let k = &mut panel.k[slot];
-            k.0[..self.scratch.row.len()].copy_from_slice(&self.scratch.row);
-            self.support.map_lanes(slot, &panel.vectors, k, &mut panel.distances[slot]);
-        }
+        self.panel.insert(&self.support, slot, x, &mut self.scratch.row);
         slot
     }
 
@@ -584,12 +538,12 @@ impl<S: Scalar> Budgeted<S> {
             }
         }
         support.settle(slot);
-        S::lift(1.0, coef, &panel.k[slot], &mut panel.scores);
+        panel.lift(1.0, slot, coef);
     }
 
     /// Takes a vector out, as it is.
     fn drop_slot(&mut self, slot: usize) {
-        S::lift(-1.0, self.support.coef(slot), &self.panel.k[slot], &mut self.panel.scores);
+        self.panel.lift(-1.0, slot, self.support.coef(slot));
         self.support.clear(slot);
         self.evicted += 1;
     }
@@ -680,7 +634,7 @@ impl<S: Scalar> Budgeted<S> {
 
         let Budgeted { support, panel, scratch, distances, .. } = self;
         for slot in [m, n] {
-            S::lift(-1.0, support.coef(slot), &panel.k[slot], &mut panel.scores);
+            panel.lift(-1.0, slot, support.coef(slot));
         }
         support.replace(n, z, self.added);
         support.v[n * outputs..(n + 1) * outputs].copy_from_slice(&merged);
@@ -698,14 +652,8 @@ impl<S: Scalar> Budgeted<S> {
         distances.set_row(n, &scratch.row);
         distances.set_column(n, slots);
 
-        let (to_m, to_n) = (panel.distances[m], panel.distances[n]);
-        let (of_z, k) = (&mut panel.distances[n], &mut panel.k[n]);
-        S::between(h, &to_m.0, &to_n.0, apart, &mut of_z.0);
-        for (k, distance) in k.0.iter_mut().zip(&of_z.0) {
-            *k = S::from_f64(-gamma * distance.to_f64());
-        }
-        S::exp(&mut k.0);
-        S::lift(1.0, support.coef(n), k, &mut panel.scores);
+        panel.put_between(gamma, (m, n), h, apart);
+        panel.lift(1.0, n, support.coef(n));
     }
 
     /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
@@ -820,10 +768,7 @@ impl<S: Scalar> Budgeted<S> {
         for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
             support.settle(slot);
         }
-        let d: Vec<S> = gram.d.iter().map(|d| S::from_f64(*d)).collect();
-        let mut sum = [Lanes([S::default(); WIDTH])];
-        S::products(&[&d], &panel.k, Lanes::flatten(&mut sum), WIDTH);
-        S::lift(1.0, coef, &sum[0], &mut panel.scores);
+        panel.spread(&gram.d, coef);
     }
 
     /// Whether the inverse fails on a column: `K d = k` for one row of K, another each time.
@@ -843,18 +788,18 @@ impl<S: Scalar> Budgeted<S> {
     /// `||w||^2` over `a^2` from all pairs of vectors.
     fn square(&self) -> f64 {
         let slots: Vec<usize> = self.support.occupied().collect();
-        let (mut k, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+        let mut panel = self.panel.empty();
         let mut sum = 0.0;
         for slots in slots.chunks(WIDTH) {
-            let mut vectors = self.panel.vectors.empty();
+            panel.clear();
             for &slot in slots {
-                self.support.with_row(slot, |row| vectors.push(slot, row));
+                self.support.with_row(slot, |row| panel.push(slot, row));
             }
-            self.support.kernel_block(&vectors, &mut k, &mut distances);
-            self.support.scores(&k, &mut scores);
+            panel.measure(&self.support);
+            panel.score(&self.support);
             for (lane, &slot) in slots.iter().enumerate() {
-                let pairs = self.support.coef(slot).iter().zip(&scores);
-                sum += pairs.map(|(v, s)| v * s.0[lane].to_f64()).sum::<f64>();
+                let pairs = self.support.coef(slot).iter().zip(panel.scores_of(lane));
+                sum += pairs.map(|(v, s)| v * s).sum::<f64>();
             }
         }
         sum.max(0.0)
@@ -885,9 +830,7 @@ impl<S: Scalar> Budgeted<S> {
         for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
             support.settle(slot);
         }
-        for scores in &mut self.panel.scores {
-            scores.0.iter_mut().for_each(|score| *score = S::from_f64(c * score.to_f64()));
-        }
+        self.panel.scale(c);
         self.norm2 = self.norm2.map(|norm2| norm2 * c * c);
         self.a = a;
     }
@@ -915,60 +858,43 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
-        for (out, score) in out.iter_mut().zip(self.score_over_a(x)) {
+        for (out, score) in out.iter_mut().zip(self.alone(x).scores_of(0)) {
             *out = self.a * score;
         }
     }
 
     fn scores<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
         let outputs = self.outputs();
-        let (mut k, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+        let mut panel = self.panel.empty();
         for (rows, out) in rows.chunks(WIDTH).zip(out.chunks_mut(WIDTH * outputs)) {
-            let mut vectors = self.panel.vectors.empty();
-            rows.iter().for_each(|&i| vectors.push(i, x.row(i)));
-            self.support.kernel_block(&vectors, &mut k, &mut distances);
-            self.support.scores(&k, &mut scores);
+            panel.look_ahead(&self.support, x, rows);
             for (lane, out) in out.chunks_mut(outputs).enumerate() {
-                for (out, scores) in out.iter_mut().zip(&scores) {
-                    *out = self.a * scores.0[lane].to_f64();
+                for (out, score) in out.iter_mut().zip(panel.scores_of(lane)) {
+                    *out = self.a * score;
                 }
             }
         }
     }
 
     fn panel(&self) -> usize {
-        if self.panel.at == self.panel.rows.len() { WIDTH } else { 0 }
+        if self.panel.is_over() { WIDTH } else { 0 }
     }
 
     fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
-        let panel = &mut self.panel;
-        panel.at = 0;
-        panel.rows.clear();
-        panel.rows.extend_from_slice(rows);
-        panel.vectors.clear();
-        rows.iter().for_each(|&i| x.prefetch(i));
-        for &i in rows {
-            panel.vectors.push(i, x.row(i));
-        }
-        if !rows.is_empty() {
-            self.support.kernel_block(&panel.vectors, &mut panel.k, &mut panel.distances);
-            self.support.scores(&panel.k, &mut panel.scores);
-        }
+        self.panel.look_ahead(&self.support, x, rows);
     }
 
     fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
-        let lane = self.panel.at;
-        if self.panel.rows.get(lane) != Some(&i) {
+        let Some(lane) = self.panel.next(i) else {
             return self.score(x, out);
-        }
-        self.panel.at += 1;
-        for (out, scores) in out.iter_mut().zip(&self.panel.scores) {
-            *out = self.a * scores.0[lane].to_f64();
+        };
+        for (out, score) in out.iter_mut().zip(self.panel.scores_of(lane)) {
+            *out = self.a * score;
         }
     }
 
     fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
-        let known = self.panel.rows[..self.panel.at].iter().rposition(|&row| row == i);
+        let known = self.panel.known(i);
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
         self.add_row(known, x);
@@ -1062,7 +988,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         (mean.a, mean.sum_a, mean.sum_q) = (1.0, 0.0, 0.0);
         mean.fold(1.0);
         mean.carry_norm(self.norm2.is_some());
-        mean.panel = Panel::new(self.panel.vectors.empty());
+        mean.panel = self.panel.empty();
         Some(mean)
     }
 }
