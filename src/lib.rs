@@ -80,7 +80,9 @@
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
 //! shards                          trainers side by side, averages
-//! trainer  dual > newton  kernel_dual    the loop; ascent from where it ends
+//! dual > newton  kernel_dual      ascent from where the loop ends
+//! evaluation                      what the loop has reached: certificates
+//! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
 //! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
@@ -117,6 +119,7 @@ mod budget;
 mod data;
 mod dual;
 mod error;
+mod evaluation;
 mod expansion;
 mod feasible;
 mod hypothesis;
@@ -145,6 +148,7 @@ pub use budget::{Budgeted, BudgetedState, Maintenance};
 pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, KeptRow, Row, Rows, Wide};
 pub use dual::{DualAscent, DualEvaluation};
 pub use error::{Error, ErrorKind};
+pub use evaluation::Evaluation;
 pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use hypothesis::{Combine, Hypothesis};
@@ -163,7 +167,7 @@ pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
 pub use simd::{Lanes, WIDTH};
 pub use span::Span;
-pub use trainer::{Average, Block, Evaluation, Flight, Params, Report, Trainer};
+pub use trainer::{Average, Block, Flight, Params, Report, Trainer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
