@@ -20,7 +20,7 @@
 
 use crate::data::{Examples, Rows};
 use crate::error::Error;
-use crate::expansion::{Expansion, kernel_values};
+use crate::expansion::Expansion;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
@@ -362,7 +362,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut tasks: Vec<(&[usize], &mut [S])> =
             set.chunks(GROUP).zip(gram.chunks_mut(GROUP * stride)).collect();
         side_by_side(&mut tasks, |_, (rows, out)| {
-            kernel_values(self.kernel, &vectors, data.rows(), rows, 0..set.len(), out, stride);
+            vectors.kernel_values(self.kernel, data.rows(), rows, 0..set.len(), out, stride);
             for (&i, row) in rows.iter().zip(out.chunks_mut(stride)) {
                 let own = sign(i);
                 for (k, sign) in row.iter_mut().zip(&signs) {
@@ -561,7 +561,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             for (chunk, coefs) in coefs.chunks(CHUNK * outputs).enumerate() {
                 let slots = chunk * CHUNK..vectors.len().min((chunk + 1) * CHUNK);
                 let len = slots.len();
-                kernel_values(kernel, vectors, data.rows(), rows, slots, &mut values, CHUNK);
+                vectors.kernel_values(kernel, data.rows(), rows, slots, &mut values, CHUNK);
                 for (values, sums) in values.chunks(CHUNK).zip(sums.chunks_mut(outputs)) {
                     for (coefs, sum) in coefs.chunks(CHUNK).zip(sums) {
                         *sum += S::dot_wide(&values[..len], &coefs[..len]);

@@ -7,7 +7,10 @@
 //!   gathers.
 //! * Columns: with precomputed kernels a vector is the number of a column, and a product an entry.
 
+use std::ops::Range;
+
 use crate::data::{Row, Rows};
+use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
 
@@ -123,7 +126,7 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// The squared norms of the vectors in these slots.
-    pub(crate) fn norms(&self, slots: std::ops::Range<usize>) -> &[S] {
+    pub(crate) fn norms(&self, slots: Range<usize>) -> &[S] {
         &self.norms[slots]
     }
 
@@ -134,7 +137,7 @@ impl<S: Scalar> Vectors<S> {
         &self,
         x: &X,
         rows: &[usize],
-        slots: std::ops::Range<usize>,
+        slots: Range<usize>,
         out: &mut [S],
         stride: usize,
     ) {
@@ -206,6 +209,50 @@ impl<S: Scalar> Vectors<S> {
             Store::Columns(columns) => row.pick(columns, out),
         }
         out.truncate(self.len);
+    }
+
+    /// Writes kernel values of these rows with the vectors in these slots, a row of `stride` each.
+    pub(crate) fn kernel_values<X: Rows<Scalar = S>>(
+        &self,
+        kernel: Kernel,
+        x: &X,
+        rows: &[usize],
+        slots: Range<usize>,
+        out: &mut [S],
+        stride: usize,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        self.products(x, rows, slots.clone(), out, stride);
+        for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+            self.map(kernel, x.row(*i), slots.clone(), &mut out[..slots.len()]);
+        }
+    }
+
+    /// Kernel values of a row with all vectors; it may be of no matrix at hand.
+    pub(crate) fn kernel_values_of<R: Row<Scalar = S>>(
+        &self,
+        kernel: Kernel,
+        x: R,
+        out: &mut Vec<S>,
+    ) {
+        self.products_of(x, out);
+        self.map(kernel, x, 0..self.len, out);
+    }
+
+    /// Makes kernel values of the products of a row with the vectors in these slots.
+    fn map<R: Row<Scalar = S>>(&self, kernel: Kernel, x: R, slots: Range<usize>, out: &mut [S]) {
+        if self.are_columns() {
+            return;
+        }
+        let norm2 = x.norm2();
+        // Else an infinite feature could pass for one that is far away.
+        if S::from_f64(norm2).to_f64().is_finite() {
+            kernel.map(out, norm2, self.norms(slots));
+        } else {
+            out.fill(S::from_f64(f64::NAN));
+        }
     }
 
     /// The features of a vector, all of them; the number of the column where that is what is kept.

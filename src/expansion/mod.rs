@@ -17,7 +17,7 @@
 //! * Differs from the papers: none in the step. The margin is tested with w_t, as in the linear case; the
 //!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
 
-use std::ops::Range;
+mod panel;
 
 use crate::data::{Dense, Row, Rows};
 use crate::error::Error;
@@ -26,6 +26,7 @@ use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 use crate::vectors::{Keep, Vectors};
+use panel::Panel;
 
 /// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
 /// kernel values among the rows themselves.
@@ -104,22 +105,6 @@ pub struct ExpansionState<S> {
     pub counts: Vec<u32>,
 }
 
-/// Rows to come, and what is known of them.
-#[derive(Clone, Debug)]
-struct Panel<S> {
-    /// Their numbers.
-    rows: Vec<usize>,
-    /// How many were handed out.
-    at: usize,
-    /// Of each by each output, as of now, over a.
-    scores: Vec<f64>,
-    /// The rows themselves, for one that is added after it has left the panel.
-    vectors: Vectors<S>,
-    /// Kernel values among them, a row of `stride` each.
-    gram: Vec<S>,
-    stride: usize,
-}
-
 /// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
 /// support vectors, which never change once they are full.
 #[derive(Clone, Debug)]
@@ -127,13 +112,6 @@ pub(crate) struct Kept<S> {
     rows: Vec<Vec<S>>,
     /// How many more bytes may be kept.
     left: usize,
-}
-
-impl<S: Scalar> Panel<S> {
-    fn new(vectors: &Vectors<S>) -> Self {
-        let (rows, scores, gram) = (Vec::new(), Vec::new(), Vec::new());
-        Panel { rows, at: 0, scores, vectors: vectors.empty(), gram, stride: 0 }
-    }
 }
 
 impl<S: Scalar> Expansion<S> {
@@ -167,7 +145,7 @@ impl<S: Scalar> Expansion<S> {
         }
         let keep = if kernel == Kernel::Precomputed { Keep::Columns } else { keep };
         let vectors = Vectors::new(n_features, keep);
-        let panel = Panel::new(&vectors);
+        let panel = Panel::new(&vectors, outputs);
         Ok(Expansion {
             kernel,
             outputs,
@@ -393,13 +371,11 @@ impl<S: Scalar> Expansion<S> {
         let mut beside = Vec::new();
         let (scores, kxx) = match known {
             Some(p) => {
-                beside.extend_from_slice(&panel.gram[p * panel.stride..][..panel.rows.len()]);
-                let scores = &panel.scores[p * self.outputs..(p + 1) * self.outputs];
-                (scores.to_vec(), beside[p].to_f64())
+                beside.extend_from_slice(panel.beside(p));
+                (panel.scores_of(p).to_vec(), beside[p].to_f64())
             }
             None => {
-                panel.vectors.products_of(x, &mut beside);
-                self.map_row(x, &panel.vectors, &mut beside);
+                panel.beside_other(self.kernel, x, &mut beside);
                 let mut scores = vec![0.0; self.outputs];
                 self.score(x, &mut scores);
                 scores.iter_mut().for_each(|score| *score /= self.a);
@@ -413,10 +389,7 @@ impl<S: Scalar> Expansion<S> {
         self.counts[slot] = self.counts[slot].saturating_add(1);
         for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             let change = self.raise(slot, o, coef / self.a, scores[o], kxx);
-            let scores = self.panel.scores.iter_mut().skip(o).step_by(self.outputs);
-            for (score, k) in scores.zip(&beside) {
-                *score += change * k.to_f64();
-            }
+            self.panel.lift(o, change, &beside);
         }
     }
 
@@ -428,20 +401,6 @@ impl<S: Scalar> Expansion<S> {
             self.v[place] = S::from_f64(coef / self.a);
         }
         self.norm2 = f64::NAN;
-    }
-
-    /// Makes kernel values of products of a row with these vectors.
-    fn map_row<R: Row<Scalar = S>>(&self, x: R, vectors: &Vectors<S>, products: &mut [S]) {
-        if vectors.are_columns() {
-            return;
-        }
-        let norm2 = x.norm2();
-        // Else an infinite feature could pass for one that is far away.
-        if S::from_f64(norm2).to_f64().is_finite() {
-            self.kernel.map(products, norm2, vectors.norms(0..products.len()));
-        } else {
-            products.fill(S::from_f64(f64::NAN));
-        }
     }
 
     /// A new slot for this row.
@@ -516,7 +475,7 @@ impl<S: Scalar> Expansion<S> {
         for v in &mut self.v {
             *v = S::from_f64(c * v.to_f64());
         }
-        self.panel.scores.iter_mut().for_each(|score| *score *= c);
+        self.panel.scale(c);
         self.norm2 *= c * c;
         self.a = a;
     }
@@ -559,7 +518,7 @@ impl<S: Scalar> Expansion<S> {
             let new: Vec<usize> =
                 group.iter().copied().filter(|&i| kept(i).len() < slots.end).collect();
             let mut values = vec![S::default(); new.len() * CHUNK];
-            kernel_values(self.kernel, &self.vectors, x, &new, slots.clone(), &mut values, CHUNK);
+            self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
             let mut sums = vec![0.0; group.len() * outputs];
             let mut computed = values.chunks(CHUNK);
             for (i, sums) in group.iter().zip(sums.chunks_mut(outputs)) {
@@ -597,35 +556,6 @@ impl<S: Scalar> Expansion<S> {
     }
 }
 
-/// Writes kernel values of these rows with the vectors in these slots, a row of `stride` each.
-pub(crate) fn kernel_values<S: Scalar, X: Rows<Scalar = S>>(
-    kernel: Kernel,
-    vectors: &Vectors<S>,
-    x: &X,
-    rows: &[usize],
-    slots: Range<usize>,
-    out: &mut [S],
-    stride: usize,
-) {
-    if rows.is_empty() {
-        return;
-    }
-    let len = slots.len();
-    vectors.products(x, rows, slots.clone(), out, stride);
-    if vectors.are_columns() {
-        return;
-    }
-    for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
-        let norm2 = x.row(*i).norm2();
-        // Else an infinite feature could pass for one that is far away.
-        if S::from_f64(norm2).to_f64().is_finite() {
-            kernel.map(&mut out[..len], norm2, &vectors.norms(slots.clone())[..len]);
-        } else {
-            out[..len].fill(S::from_f64(f64::NAN));
-        }
-    }
-}
-
 impl<S: Scalar> Hypothesis for Expansion<S> {
     type Scalar = S;
 
@@ -646,8 +576,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
         let mut values = Vec::new();
-        self.vectors.products_of(x, &mut values);
-        self.map_row(x, &self.vectors, &mut values);
+        self.vectors.kernel_values_of(self.kernel, x, &mut values);
         out.fill(0.0);
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
@@ -664,13 +593,11 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn panel(&self) -> usize {
-        if self.panel.at == self.panel.rows.len() { PANEL } else { 0 }
+        if self.panel.is_over() { PANEL } else { 0 }
     }
 
     fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
-        let mut scores = std::mem::take(&mut self.panel.scores);
-        scores.clear();
-        scores.resize(rows.len() * self.outputs, 0.0);
+        let mut scores = self.panel.take_scores(rows.len());
         let found = self.score_rows(x, rows, true, &mut scores);
         if let Some(kept) = &mut self.kept {
             for (chunk, i, values) in found {
@@ -683,36 +610,20 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
                 }
             }
         }
-        let panel = &mut self.panel;
-        panel.scores = scores;
-        panel.at = 0;
-        panel.rows.clear();
-        panel.rows.extend_from_slice(rows);
-        panel.vectors = panel.vectors.empty();
-        for &i in rows {
-            panel.vectors.push(i, x.row(i));
-        }
-        panel.stride = rows.len().next_multiple_of(crate::simd::WIDTH);
-        panel.gram.clear();
-        panel.gram.resize(rows.len() * panel.stride, S::default());
-        if !rows.is_empty() {
-            let (vectors, gram) = (&panel.vectors, &mut panel.gram);
-            kernel_values(self.kernel, vectors, x, rows, 0..rows.len(), gram, panel.stride);
-        }
+        self.panel.look_ahead(self.kernel, x, rows, scores);
     }
 
     fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
-        let at = self.panel.at;
-        if self.panel.rows.get(at) != Some(&i) {
+        let Some(place) = self.panel.next(i) else {
             return self.score(x, out);
-        }
-        self.panel.at += 1;
-        let scores = &self.panel.scores[at * self.outputs..(at + 1) * self.outputs];
-        out.iter_mut().zip(scores).for_each(|(out, score)| *out = self.a * score);
+        };
+        out.iter_mut()
+            .zip(self.panel.scores_of(place))
+            .for_each(|(out, score)| *out = self.a * score);
     }
 
     fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
-        let known = self.panel.rows[..self.panel.at].iter().rposition(|&row| row == i);
+        let known = self.panel.known(i);
         self.add_row(known, i, x, coef);
     }
 
@@ -795,7 +706,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
         let mut mean = self.clone();
         mean.kept = None;
-        mean.panel = Panel::new(&self.vectors);
+        mean.panel = Panel::new(&self.vectors, self.outputs);
         for (mean, (v, u)) in mean.v.iter_mut().zip(self.v.iter().zip(&self.u)) {
             *mean = S::from_f64((self.sum_a * v.to_f64() - u) / self.sum_q);
         }
