@@ -14,7 +14,7 @@
 
 use crate::data::{Dense, KeptRow, Row, Rows};
 use crate::error::Error;
-use crate::expansion::{Expansion, kernel_values};
+use crate::expansion::Expansion;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, WIDTH};
@@ -192,7 +192,7 @@ impl<S: Scalar> Span<S> {
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
             let mut k = vec![S::default(); rows.len() * stride];
-            kernel_values(self.kernel, &self.vectors, x, rows, 0..rank, &mut k, stride);
+            self.vectors.kernel_values(self.kernel, x, rows, 0..rank, &mut k, stride);
             let numbers: Vec<usize> = (0..rows.len()).collect();
             let mut z = vec![S::default(); rows.len() * stride];
             if let Ok(k) = Dense::new(&k, rows.len(), stride) {
@@ -278,7 +278,7 @@ fn factor(kernel: Kernel, x: &Listed, least: f64) -> (Vec<usize>, Triangle) {
         let rank = basis.len();
         // Kernel values with the basis, basis x panel, and among the panel.
         let mut k = vec![0.0; panel.len() * stride];
-        kernel_values(kernel, &vectors, x, &panel, 0..rank, &mut k, stride);
+        vectors.kernel_values(kernel, x, &panel, 0..rank, &mut k, stride);
         let mut block = zeros.repeat(rank);
         for (lane, row) in k.chunks(stride).enumerate() {
             block.iter_mut().zip(row).for_each(|(lanes, k)| lanes.0[lane] = *k);
@@ -286,7 +286,7 @@ fn factor(kernel: Kernel, x: &Listed, least: f64) -> (Vec<usize>, Triangle) {
         let mut own = Vectors::new(x.n_features, crate::vectors::Keep::SparseFeatures);
         panel.iter().for_each(|&i| own.push(i, x.row(i)));
         let mut left = [[0.0; WIDTH]; WIDTH];
-        kernel_values(kernel, &own, x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
+        own.kernel_values(kernel, x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
         let diagonal: [f64; WIDTH] = std::array::from_fn(|a| left[a][a]);
         // What the span of the basis leaves of them.
         let z = multiply(&inverse, rank, false, &block);

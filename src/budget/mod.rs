@@ -369,7 +369,7 @@ impl<S: Scalar> Budgeted<S> {
         (self.a, self.sum_a, self.sum_q) = (1.0, 0.0, 0.0);
         self.fold(1.0);
         self.carry_norm(self.norm2.is_some());
-        self.panel = Panel::new(self.panel.vectors.empty());
+        self.panel.clear();
         Ok(())
     }
 
