@@ -104,7 +104,7 @@ def machine(strategy: str, budget: int, gamma: float, **params: Any) -> Any:
         # So small a threshold that the budget decides.
         return ProjectronClassifier(budget=budget, threshold=1e-2, gamma=gamma, tol=None, **params)
     return KernelPegasosClassifier(
-        budget=budget, maintenance=strategy, gamma=gamma, tol=None, **params
+        budget=budget, maintenance=strategy, gamma=gamma, tol=None, refit=False, **params
     )
 
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
-#: Epochs of dual ascent, at most. Where so many do not do, alpha is too small for the data.
+#: Epochs of dual ascent, at most; more of few examples. Where so many do not do, alpha is too small for the data.
 _MOST_EPOCHS = 300
+_MOST_VISITS = 2_000_000
 
 #: The relative gap where ``tol=None`` asks for none.
 _ROUGH = 1e-2
@@ -159,15 +160,17 @@ class RefittedMachine(KernelMachine):
         threads = thread_count(self.n_jobs)
         cache = int(self.cache_size * 2**20)
         solver = Refit(run.trainer, data.n, float(alphas[0]), cache, threads=threads)
-        n_classes = len(self.classes_) if hasattr(self, "classes_") else int(data.labels[0].max()) + 1
+        codes, weight = data.labels
+        n_classes = len(np.unique(codes if weight is None else codes[weight > 0]))
         if solver.rank < n_classes:
             warnings.warn(
-                f"there are {solver.rank} distinct support vectors for {n_classes} classes; a larger budget or "
-                "a larger gamma leaves more",
+                f"there are {n_classes} classes, but the support vectors span {solver.rank} dimensions only; a larger "
+                "budget, or a larger gamma, may leave more",
                 UserWarning,
                 stacklevel=5,
             )
         alpha = float(alphas[0])
+        most = max(_MOST_EPOCHS, _MOST_VISITS // data.n)
         tol = _ROUGH if self.tol is None else self.tol
         with self._bar(0) as bar:
             progress = bar.update if self.verbose else None
@@ -175,7 +178,7 @@ class RefittedMachine(KernelMachine):
             def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int]:
                 labels = data.labels[0], weight
                 return solver.solve(
-                    data.rows, labels, tol, _MOST_EPOCHS, run.seed, threads=threads, progress=progress
+                    data.rows, labels, tol, most, run.seed, threads=threads, progress=progress
                 )
 
             if alphas.size > 1:
@@ -187,7 +190,7 @@ class RefittedMachine(KernelMachine):
         run.losses.append(loss)
         run.trainer.set_coefs(solver.coefs(), visits if last else 0)
         if not run.gap <= tol * run.objective:
-            warn_of_gap(f"{_MOST_EPOCHS} epochs of dual ascent", tol, run, True, stacklevel=6)
+            warn_of_gap(f"{most} epochs of dual ascent", tol, run, True, stacklevel=6)
 
     def _choose(
         self, run: Run, data: Data, alphas: np.ndarray, cv: Any, solver: Refit, solve: Any

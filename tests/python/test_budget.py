@@ -46,6 +46,11 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
+def papers(*args, **params):
+    """The algorithm of the paper, without what ``fit`` does after it."""
+    return KernelPegasosClassifier(*args, refit=False, **params)
+
+
 def waves(n=400, seed=0, dtype=np.float64):
     X, y = make_waveform(n, seed)
     return X.astype(dtype), y
@@ -61,7 +66,7 @@ def test_training_is_the_paper(maintenance, average, form):
     want = budget_oracle.budgeted(
         X, y, order, maintain=getattr(budget_oracle, maintenance), n_classes=3, **common
     )
-    model = KernelPegasosClassifier(
+    model = papers(
         maintenance=maintenance, average=average, sampling=order, tol=None, **common
     )
     model.fit(form(X), y)
@@ -80,9 +85,9 @@ def test_streams(maintenance, dtype):
     """One example, a batch or everything at a time: the same, but for roundings."""
     X, y = waves(600, 1, dtype)
     params = dict(gamma=0.05, alpha=1e-3, budget=30, maintenance=maintenance, sampling="storage")
-    whole = KernelPegasosClassifier(tol=None, random_state=0, **params).fit(X, y)
+    whole = papers(tol=None, random_state=0, **params).fit(X, y)
     for size in (1, 45):
-        pieces = KernelPegasosClassifier(random_state=0, **params)
+        pieces = papers(random_state=0, **params)
         for start in range(0, len(y), size):
             pieces.partial_fit(X[start : start + size], y[start : start + size], classes=[0, 1, 2])
         assert pieces.t_ == whole.t_ == 600
@@ -98,7 +103,7 @@ def test_streams(maintenance, dtype):
 def test_threads_change_no_bit(maintenance):
     X, y = load_digits(return_X_y=True)
     models = [
-        KernelPegasosClassifier(
+        papers(
             gamma=1e-3, budget=300, maintenance=maintenance, max_iter=2, tol=None, random_state=0, n_jobs=jobs
         ).fit(np.repeat(X, 20, axis=1), y)
         for jobs in (1, 2)
@@ -112,7 +117,7 @@ def test_threads_change_no_bit(maintenance):
 def test_projection_keeps_the_norm(maintenance):
     """||w|| <= 1/sqrt(alpha), by all pairs of support vectors."""
     X, y = waves(500, 2)
-    model = KernelPegasosClassifier(
+    model = papers(
         gamma=0.05, alpha=0.1, budget=25, maintenance=maintenance, projection=True, average=False
     )
     reached = 0.0
@@ -148,7 +153,7 @@ def test_waves_are_breimans():
         assert abs(len(part) - 20_000) < 600
         assert_allclose(part.mean(axis=0), (h[a] + h[b]) / 2, atol=0.06)
         assert_allclose(part.var(axis=0), 1 + (h[a] - h[b]) ** 2 / 12, rtol=0.1)
-    model = KernelPegasosClassifier(gamma=1 / 210, budget=50, random_state=0).fit(X[:30_000], y[:30_000])
+    model = papers(gamma=1 / 210, budget=50, random_state=0).fit(X[:30_000], y[:30_000])
     assert 0.84 < model.score(X[30_000:], y[30_000:]) < 0.88
 
 
@@ -167,7 +172,7 @@ def test_nothing_overflows(maintenance, dtype):
         for alpha in (1e-8, 1e-3, 1e2):
             for gamma in (1e-6, 1.0, 1e6):
                 for projection in (False, True):
-                    model = KernelPegasosClassifier(
+                    model = papers(
                         gamma=gamma, alpha=alpha, budget=15, maintenance=maintenance,
                         projection=projection, max_iter=2, tol=None, random_state=0,
                     ).fit(X.astype(dtype), y)
@@ -185,7 +190,7 @@ def test_nothing_overflows(maintenance, dtype):
 )
 def test_long_streams_keep_their_accuracy(maintenance, gamma, n, least):
     """In float32: where degradations are differences of nearly equal numbers, and kernel matrices singular."""
-    model = KernelPegasosClassifier(gamma=gamma, budget=100, maintenance=maintenance)
+    model = papers(gamma=gamma, budget=100, maintenance=maintenance)
     X_test, y_test = make_checkerboard(20_000, 1)
     for X, y in make_checkerboard(n, 0, chunk_size=100_000):
         model.partial_fit(X.astype(np.float32), y, classes=[0, 1])
@@ -197,7 +202,7 @@ def test_projection_where_vectors_nearly_span_one_another(dtype):
     X, y = make_checkerboard(24_000, 0)
     X = X.astype(dtype)
     for gamma in (0.5, 2.0, 8.0):
-        model = KernelPegasosClassifier(gamma=gamma, budget=500, maintenance="project", random_state=0)
+        model = papers(gamma=gamma, budget=500, maintenance="project", random_state=0)
         model.fit(X[:20_000], y[:20_000])
         assert model.score(X[20_000:], y[20_000:]) > (0.8 if gamma == 0.5 else 0.95)
 
@@ -225,13 +230,13 @@ print(pages[-1] - pages[0])
 
 def test_history_and_progressive_validation():
     X, y = waves(1000, 3)
-    model = KernelPegasosClassifier(gamma=0.02, budget=25, history=150, sampling="storage", tol=None)
+    model = papers(gamma=0.02, budget=25, history=150, sampling="storage", tol=None)
     model.fit(X, y)
     history = model.history_
     assert history["t"].tolist() == list(range(150, 1001, 150))
     assert set(history) == {"t", "accuracy", "mean_gradient_error", "budget_bound"}
     # Each example is judged by what was learned before it came.
-    other, right = KernelPegasosClassifier(gamma=0.02, budget=25, average=False), []
+    other, right = papers(gamma=0.02, budget=25, average=False), []
     for i in range(300):
         right.append(i > 0 and other.predict(X[i : i + 1])[0] == y[i])
         other.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1, 2])
@@ -241,17 +246,17 @@ def test_history_and_progressive_validation():
             assert_allclose(history["mean_gradient_error"][k], other.mean_gradient_error_, rtol=1e-6)
     model.partial_fit(X, y)
     assert model.history_["t"].tolist() == list(range(150, 2001, 150))
-    assert not hasattr(KernelPegasosClassifier(budget=5).fit(X, y), "history_")
+    assert not hasattr(papers(budget=5).fit(X, y), "history_")
     # A larger budget costs less.
     larger = clone(model).set_params(budget=200).fit(X, y)
     assert larger.mean_gradient_error_ < history["mean_gradient_error"][-1]
-    assert KernelPegasosClassifier(history=150).fit(X, y).mean_gradient_error_ == 0.0
+    assert papers(history=150).fit(X, y).mean_gradient_error_ == 0.0
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        *(KernelPegasosClassifier(budget=20, maintenance=name, history=50) for name in STRATEGIES),
+        *(papers(budget=20, maintenance=name, history=50) for name in STRATEGIES),
         ProjectronClassifier(history=50, average=True),
         ProjectronClassifier(budget=20),
     ],
@@ -286,8 +291,8 @@ def test_many_sparse_features(n_features, maintenance):
     columns = np.sort(random.choice(n_features, 40, replace=False))
     wide = sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=(300, n_features))
     params = dict(gamma=0.3, budget=25, maintenance=maintenance, max_iter=2, tol=None, random_state=0)
-    narrow = KernelPegasosClassifier(**params).fit(X, y)
-    model = KernelPegasosClassifier(**params).fit(wide, y)
+    narrow = papers(**params).fit(X, y)
+    model = papers(**params).fit(wide, y)
     want = narrow.decision_function(X)
     assert_allclose(model.decision_function(wide), want, atol=1e-6 * np.abs(want).max())
     assert model.support_vectors_.shape == (25, n_features)
@@ -297,7 +302,7 @@ def test_many_sparse_features(n_features, maintenance):
 def test_random_removal_is_seeded():
     X, y = waves(500, 5)
     fits = [
-        KernelPegasosClassifier(
+        papers(
             gamma=0.02, budget=20, maintenance="random", sampling="storage", random_state=seed
         ).fit(X, y)
         for seed in (0, 0, 1)
@@ -310,7 +315,7 @@ def test_repeated_examples_share_a_vector():
     X = np.repeat(np.eye(3), 20, axis=0)
     y = np.repeat([0, 1, 2], 20)
     for maintenance in STRATEGIES:
-        model = KernelPegasosClassifier(gamma=0.1, alpha=1e-3, budget=10, maintenance=maintenance)
+        model = papers(gamma=0.1, alpha=1e-3, budget=10, maintenance=maintenance)
         model.fit(X, y)
         assert model.dual_coef_.shape[1] == 3
         assert model.mean_gradient_error_ == pytest.approx(0.0, abs=1e-12)
@@ -318,7 +323,7 @@ def test_repeated_examples_share_a_vector():
 
 def test_parameters_while_training_goes_on():
     X, y = waves(300, 6)
-    model = KernelPegasosClassifier(gamma=0.02, budget=20).fit(X, y)
+    model = papers(gamma=0.02, budget=20).fit(X, y)
     for params in ({"budget": 30}, {"maintenance": "remove"}, {"gamma": 1.0}):
         with pytest.raises(ValueError, match="must stay as they are"):
             clone(model).set_params(**model.get_params()).fit(X, y).set_params(**params).partial_fit(X, y)
@@ -339,17 +344,17 @@ def test_bad_parameters():
         ({"history": 0}, "history"),
     ]:
         with pytest.raises(ValueError, match=word):
-            KernelPegasosClassifier(**params).fit(X[:, :100], y)
+            papers(**params).fit(X[:, :100], y)
     for params, word in [({"threshold": -1.0}, "threshold"), ({"kernel": "precomputed"}, "kernel")]:
         with pytest.raises(ValueError, match=word):
             ProjectronClassifier(**params).fit(X, y)
-    model = KernelPegasosClassifier(budget=10).fit(X, y)
+    model = papers(budget=10).fit(X, y)
     for name in ("support_", "violation_counts_"):
         assert not hasattr(model, name)
     spoiled = X.copy()
     spoiled[3, 3] = np.nan
     scores = model.decision_function(X)
-    for estimator in (model, KernelPegasosClassifier(budget=10)):
+    for estimator in (model, papers(budget=10)):
         with pytest.raises(ValueError, match="NaN"):
             estimator.partial_fit(spoiled, y, classes=[0, 1, 2])
     assert np.array_equal(model.decision_function(X), scores)
@@ -360,7 +365,7 @@ def test_other_kernels_on_a_budget():
     X, X_test, y, y_test = train_test_split(X / 16.0, y, random_state=0)
     for kernel, params in [("poly", {"gamma": 0.1, "coef0": 1.0}), ("linear", {}), ("sigmoid", {"gamma": 0.01})]:
         for maintenance in ("project", "remove", "random"):
-            model = KernelPegasosClassifier(
+            model = papers(
                 kernel, budget=100, maintenance=maintenance, alpha=1e-3, random_state=0, **params
             ).fit(X, y)
             assert len(model.support_vectors_) <= 100
@@ -374,7 +379,7 @@ def test_kernels_that_are_not_positive(maintenance):
     for coef0 in (-2.0, 0.0, 1.0):
         params = dict(gamma=0.05, coef0=coef0, random_state=0, max_iter=2, tol=None)
         for model in (
-            KernelPegasosClassifier("sigmoid", budget=15, maintenance=maintenance, alpha=0.01, **params),
+            papers("sigmoid", budget=15, maintenance=maintenance, alpha=0.01, **params),
             ProjectronClassifier("sigmoid", budget=15, **params),
         ):
             model.fit(X, y)
