@@ -22,6 +22,7 @@ bench: .venv/test.stamp
 	$(BIN)/python benches/shards.py
 	$(BIN)/python benches/kernels.py
 	$(BIN)/python benches/budget.py
+	$(BIN)/python benches/refit.py
 	cargo bench --locked
 
 converge: .venv/test.stamp

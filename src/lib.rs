@@ -70,8 +70,8 @@
 //!
 //! Beside the loop stand the [`Ledger`], what each example has contributed, which is a point of the dual
 //! problem and with that a certificate; [`DualAscent`] and, with kernels, [`KernelAscent`], which pick that
-//! point up where Pegasos leaves it and close the gap to any tolerance; and [`Regret`], what online learning promises where nothing
-//! is drawn from anything.
+//! point up where Pegasos leaves it and close the gap to any tolerance; [`Refit`], which does so within the [`Span`]
+//! of a few vectors; and [`Regret`], what online learning promises where nothing is drawn from anything.
 //!
 //! # Floors
 //!
@@ -79,11 +79,12 @@
 //!
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
-//! shards                          trainers side by side, averages
+//! shards  refit                   trainers side by side, averages; ascent within a span
 //! dual > newton  kernel_dual      ascent from where the loop ends
 //! evaluation                      what the loop has reached: certificates
 //! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
+//! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
 //! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
 //! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views

@@ -15,6 +15,7 @@ __all__ = [
     "KernelTrainer",
     "LinearTrainer",
     "NonFiniteError",
+    "Refit",
     "__version__",
     "check_shape",
 ]

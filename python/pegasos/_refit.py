@@ -58,7 +58,6 @@ class parameter_and_method:  # noqa: N801 (a decorator)
     """A method that shares its name with a parameter, which scikit-learn stores under that name."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
-        update_wrapper(self, method)
         self._method = method
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

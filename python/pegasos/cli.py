@@ -228,6 +228,7 @@ _OPTIONS: dict[str, str] = {
     "kernel": "--kernel",
     "multi_class": "--multi-class",
     "fit_intercept": "--no-intercept",
+    "refit": "--no-refit",
 }
 
 
@@ -316,6 +317,14 @@ def _add_training_options(parser: _Parser) -> None:
         "what happens to a support vector too many: it is merged with another, projected onto the others, "
         "or one is removed",
         choices=_choices("maintenance", KernelPegasosClassifier),
+    )
+    group.add_argument(
+        "--no-refit",
+        dest="refit",
+        action="store_false",
+        default=argparse.SUPPRESS,
+        help="on a budget, leave the coefficients as the passes have left them; else the support vectors get the "
+        "best there are",
     )
 
     group = parser.add_argument_group("when to stop")
@@ -659,15 +668,18 @@ def _classes(model: Any, most: int = 20) -> str:
 
 
 def _objective(model: Any) -> dict[str, str]:
+    lines = {}
     if isinstance(model, KernelMachine) and model.budget is not None:
-        # No objective is evaluated there, and none is what a stream minimises.
-        return {"mean gradient error": f"{model.mean_gradient_error_:.4g}, for the budget"}
+        lines["mean gradient error"] = f"{model.mean_gradient_error_:.4g}, for the budget"
+        if math.isnan(model.objective_):
+            # Without a refit none is evaluated, and none is what a stream minimises.
+            return lines
     objective, gap = model.objective_, model.duality_gap_
     if math.isnan(objective):
-        return {"objective": "not evaluated", "duality gap": "none certified"}
+        return lines | {"objective": "not evaluated", "duality gap": "none certified"}
     relative = f", {gap / objective:.2%} of the objective" if objective else ""
     certified = "none certified" if math.isnan(gap) else f"{gap:.3g}{relative}"
-    return {"objective": f"{objective:.6g}", "duality gap": certified}
+    return lines | {"objective": f"{objective:.6g}", "duality gap": certified}
 
 
 def _print_aligned(lines: dict[str, str]) -> None:
