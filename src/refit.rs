@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
+use crate::newton::Descent;
 use crate::order::Sampling;
 use crate::scalar::Scalar;
 use crate::simd;
@@ -205,11 +206,42 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         data: &Examples<'_, X>,
         tol: f64,
     ) -> Result<bool, Error> {
+        let Some(mut leap) = self.begin_leap(data)? else {
+            return Ok(false);
+        };
+        while self.leap_on(data, &mut leap, tol) {}
+        Ok(self.end_leap(data, leap))
+    }
+
+    /// [`leap`](Refit::leap) by instalments.
+    pub(crate) fn begin_leap<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+    ) -> Result<Option<Descent>, Error> {
         self.prepare(data, usize::MAX)?;
         if !self.features.places.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        self.ascent.leap(&data.with_rows(&self.features), tol)
+        self.ascent.begin_leap(&data.with_rows(&self.features))
+    }
+
+    /// An instalment; says whether there is another.
+    pub(crate) fn leap_on<X: Rows<Scalar = S>>(
+        &self,
+        data: &Examples<'_, X>,
+        leap: &mut Descent,
+        tol: f64,
+    ) -> bool {
+        self.ascent.leap_on(&data.with_rows(&self.features), leap, tol)
+    }
+
+    /// Lands where it is higher.
+    pub(crate) fn end_leap<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        leap: Descent,
+    ) -> bool {
+        self.ascent.end_leap(&data.with_rows(&self.features), leap)
     }
 
     /// P at the weights rounded to the scalar, and D. A pass over the examples.
@@ -239,12 +271,8 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         count: usize,
     ) -> Result<usize, Error> {
         self.prepare(data, usize::MAX)?;
-        let kept = self.features.kept();
-        let (count, limit) =
-            if start < kept { (count, kept) } else { (count.min(WINDOW), data.len()) };
-        let end = start.saturating_add(count).min(limit);
-        let rows: Vec<usize> = (start..end).collect();
-        self.features.load(&self.span, data.rows(), &rows);
+        let rows = self.load_from(data, start, count);
+        let end = start + rows.len();
         let added = evaluation.add(&self.ascent, &data.with_rows(&self.features), start..end);
         added.map_err(|error| reason(data, &rows, error))?;
         Ok(end)
@@ -256,8 +284,32 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         data: &Examples<'_, X>,
         evaluation: DualEvaluation,
     ) -> Result<Certificate, Error> {
-        // The weights have been f64 from the start, so this never needs all rows again.
-        evaluation.finish(&mut self.ascent, &data.with_rows(&self.features))
+        let certificate = evaluation.conclude(&mut self.ascent, &data.with_rows(&self.features))?;
+        if certificate.dual.is_nan() {
+            self.ascent.clear_image()?;
+            let mut start = 0;
+            while start < data.len() {
+                let end = start + self.load_from(data, start, usize::MAX).len();
+                self.ascent.add_image(&data.with_rows(&self.features), start..end);
+                start = end;
+            }
+        }
+        Ok(certificate)
+    }
+
+    /// Makes sure of the features of about so many rows from `start` on; returns which.
+    fn load_from<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        start: usize,
+        count: usize,
+    ) -> Vec<usize> {
+        let kept = self.features.kept();
+        let (count, limit) =
+            if start < kept { (count, kept) } else { (count.min(WINDOW), data.len()) };
+        let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();
+        self.features.load(&self.span, data.rows(), &rows);
+        rows
     }
 
     /// Passes until the certified relative gap is at most `tol`, or for `max_epochs` times as many visits as there are

@@ -351,7 +351,7 @@ mod tests {
         (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Products of features are kernel values, for landmarks exactly, and no product is larger for others.
+    /// Products of features of landmarks are kernel values, and weights of features are coefficients.
     #[test]
     fn features_are_coordinates() {
         let mut random = Pcg64::new(5, 0);

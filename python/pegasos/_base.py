@@ -126,12 +126,20 @@ def evaluated_epochs() -> Iterator[int]:
 _PATIENCE = 5
 
 
-def warn_of_gap(after: str, tol: float, run: Run, certified: bool, *, stacklevel: int) -> None:
+def warn_of_gap(
+    after: str,
+    tol: float,
+    run: Run,
+    certified: bool,
+    *,
+    advice: str = "Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing",
+    stacklevel: int,
+) -> None:
     """Says that a fit has ended without an answer as good as was asked for."""
     warnings.warn(
         f"fit stopped after {after} short of tol={tol}"
         + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certified else "")
-        + ". Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing.",
+        + f". {advice}.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
@@ -349,7 +357,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if run.rising:
                 bar.total = bar.n
         if self.tol is not None:
-            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certify, stacklevel=6)
+            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certify, stacklevel=5)
 
     def _bar(self, total: int) -> tqdm:
         """A progress bar of rows, if it is wanted."""

@@ -138,7 +138,7 @@ class KernelPegasosClassifier(RefittedMachine):
     n_iter_ : int
         Epochs of Pegasos and steps of dual ascent.
     objective_ : float
-        P at the end; nan if ``tol=None``, or on a budget without refit.
+        P at the end; nan if ``tol=None``, and on a budget if there was no refit.
     dual_objective_ : float
         A bound from below on the least P, after a refit on the least P that the support vectors allow; nan where
         there is none.
@@ -407,7 +407,8 @@ class KernelPegasosClassifier(RefittedMachine):
         if self.solver == "dual" and obstacle:
             raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
         if self.budget is not None:
-            return self._run_on_budget(run, data)
+            self._run_on_budget(run, data)
+            return
         run.trainer.check(data.rows, data.labels)
         threads = thread_count(self.n_jobs)
         may_rise = self.solver != "pegasos" and not obstacle
@@ -440,7 +441,7 @@ class KernelPegasosClassifier(RefittedMachine):
                 else:
                     if certify and self.tol is not None and self.max_iter > 1:
                         after = f"max_iter={self.max_iter} epochs"
-                        warn_of_gap(after, tol, run, True, stacklevel=6)
+                        warn_of_gap(after, tol, run, True, stacklevel=5)
             if not may_rise:
                 return
             # Only this needs the rows again, once more when it ends.
@@ -463,16 +464,15 @@ class KernelPegasosClassifier(RefittedMachine):
                 before, stalled = run.dual, run.dual - before <= 1e-3 * run.gap
                 if stalled:
                     after = f"{_PATIENCE} steps of dual ascent without progress"
-                    warn_of_gap(after, tol, run, True, stacklevel=6)
+                    warn_of_gap(after, tol, run, True, stacklevel=5)
                     return
 
     def _run_on_budget(self, run: Run, data: Data) -> None:
-        if not self.refit:
-            return self._run_bounded(run, data)
-        for left in reversed(range(self.refit_rounds)):
+        self.__dict__.pop("refit_path_", None)
+        for left in reversed(range(self.refit_rounds if self.refit else 1)):
             self._run_bounded(run, data)
-            self._solve(run, data, np.array([self.alpha]), last=left == 0)
-        return None
+            if self.refit and run.trainer.spans:
+                self._solve(run, data, np.array([self.alpha]), last=left == 0, stacklevel=7)
 
     def _meet_others(self, run: Run) -> None:
         if self.budget is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from functools import update_wrapper
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +54,10 @@ class _Both:
 
     def __repr__(self) -> str:
         return repr(self._value)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(MethodType(self._method, self._instance))
 
 
 class parameter_and_method:  # noqa: N801 (a decorator)
@@ -131,9 +137,9 @@ class RefittedMachine(KernelMachine):
         check_is_fitted(self)
         if self.budget is None:
             raise ValueError("refit needs a model on a budget; without one, solver='auto' is exact")
-        alphas = np.sort(np.atleast_1d(np.asarray(self.alpha if alpha is None else alpha, float)))[::-1]
-        if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas > 0)).all():
-            raise ValueError(f"alpha must be > 0 and finite, one or several, got {alpha!r}")
+        alphas = _descending(self.alpha if alpha is None else alpha)
+        if cv is not None and alphas.size == 1:
+            raise ValueError(f"cv chooses among several alphas, got {alpha!r}")
         with self._all_or_nothing():
             if y is None:
                 if alphas.size > 1 or sample_weight is not None:
@@ -142,14 +148,22 @@ class RefittedMachine(KernelMachine):
                     )
                 return self._refit_stream(X, float(alphas[0]))
             data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
-            run = Run(self._trainer, self._seed, self._epoch)
+            # A copy, as the model must stay whole if this fails.
+            run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
             with self._learning(run, data.X, classes):
                 run.trainer.check(data.rows, data.labels)
-                self._solve(run, data, alphas, cv)
+                self._solve(run, data, alphas, cv, stacklevel=5)
         return self
 
     def _solve(
-        self, run: Run, data: Data, alphas: np.ndarray, cv: Any = None, *, last: bool = True
+        self,
+        run: Run,
+        data: Data,
+        alphas: np.ndarray,
+        cv: Any = None,
+        *,
+        last: bool = True,
+        stacklevel: int,
     ) -> None:
         """Solves the problem in the span, for the best of these alphas in descending order.
 
@@ -166,9 +180,10 @@ class RefittedMachine(KernelMachine):
                 f"there are {n_classes} classes, but the support vectors span {solver.rank} dimensions only; a larger "
                 "budget, or a larger gamma, may leave more",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
         alpha = float(alphas[0])
+        self.__dict__.pop("refit_path_", None)
         most = max(_MOST_EPOCHS, _MOST_VISITS // data.n)
         tol = _ROUGH if self.tol is None else self.tol
         with self._bar(0) as bar:
@@ -189,7 +204,9 @@ class RefittedMachine(KernelMachine):
         run.losses.append(loss)
         run.trainer.set_coefs(solver.coefs(), visits if last else 0)
         if not run.gap <= tol * run.objective:
-            warn_of_gap(f"{most} epochs of dual ascent", tol, run, True, stacklevel=6)
+            after = f"{most} epochs of dual ascent"
+            advice = "Increase alpha or tol"
+            warn_of_gap(after, tol, run, True, advice=advice, stacklevel=stacklevel)
 
     def _choose(
         self, run: Run, data: Data, alphas: np.ndarray, cv: Any, solver: Refit, solve: Any
@@ -200,6 +217,8 @@ class RefittedMachine(KernelMachine):
         if cv is None:
             cv = StratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
         splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
+        if not splits:
+            raise ValueError(f"cv must hold out some rows once at least, got {cv!r}")
         accuracies = np.empty((alphas.size, len(splits)))
         for k, (train, test) in enumerate(splits):
             of_train = np.zeros(data.n)
@@ -222,20 +241,56 @@ class RefittedMachine(KernelMachine):
 
     def _refit_stream(self, batches: Iterable[Any], alpha: float) -> Self:
         """One pass of averaged Pegasos on z."""
+        if hasattr(batches, "shape") or isinstance(batches, str):
+            raise ValueError(
+                f"y must be given with the rows of X; without it X is an iterable of batches, got {type(batches)}"
+            )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all of y; pass class_weight={class: weight} for a stream"
+            )
         threads = thread_count(self.n_jobs)
-        solver = Refit(self._trainer, 0, alpha, 0, threads=threads)
         linear = PegasosClassifier(
             alpha=alpha, fit_intercept=False, average=True, n_jobs=self.n_jobs, random_state=self._seed % 2**32
         )
         codes = np.arange(len(self.classes_))
+        trainer: Any = None
         for batch in batches:
+            if not 2 <= len(batch) <= 3:
+                raise ValueError(
+                    f"a batch must hold X, y and, if wanted, sample_weight, got {len(batch)} entries"
+                )
             X, y, *weight = batch
             data, _ = self._examples(X, y, weight[0] if weight else None, self.classes_, reset=False)
-            self._trainer.check(data.rows, data.labels)
+            if trainer is None:
+                trainer = self._resume_trainer(data, copy=True)
+                solver = Refit(trainer, 0, alpha, 0, threads=threads)
+            trainer.check(data.rows, data.labels)
             z = solver.features(data.rows, threads=threads).reshape(data.n, -1)
             linear.partial_fit(z, data.labels[0], classes=codes, sample_weight=data.labels[1])
-        if not hasattr(linear, "coef_"):
+        if trainer is None:
             raise ValueError("X must hold at least one batch, got none")
-        self._trainer.set_coefs(solver.expand(linear.coef_.astype(float).ravel()), linear.t_)
-        self._note(Run(self._trainer, self._seed, self._epoch), self.classes_)
+        trainer.set_coefs(solver.expand(linear.coef_.astype(float).ravel()), linear.t_)
+        self.__dict__.pop("refit_path_", None)
+        self._note(Run(trainer, self._seed, self._epoch), self.classes_)
         return self
+
+    def _extra(self) -> dict[str, Any]:
+        path = getattr(self, "refit_path_", {})
+        return super()._extra() | {"path": {name: values.tolist() for name, values in path.items()}}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        if extra["path"]:
+            self.refit_path_ = {name: np.array(values, float) for name, values in extra["path"].items()}
+        super()._check_restored(extra)
+
+
+def _descending(alpha: Any) -> np.ndarray:
+    """One alpha or several, checked."""
+    try:
+        alphas = np.atleast_1d(np.asarray(alpha, float))
+    except (TypeError, ValueError):
+        alphas = np.empty(0)
+    if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas > 0)).all():
+        raise ValueError(f"alpha must be > 0 and finite, one number or several, got {alpha!r}")
+    return np.sort(alphas)[::-1]

@@ -220,6 +220,11 @@ impl<S: Scalar> Budgeted<S> {
         self.support.count()
     }
 
+    /// Whether any vector has an image that is not 0: `k(x, x) > 0`.
+    pub fn spans(&self) -> bool {
+        self.support.occupied().any(|slot| self.support.own[slot] > 0.0)
+    }
+
     /// How many features a row has.
     pub fn n_features(&self) -> usize {
         self.support.n_features

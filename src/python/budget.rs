@@ -157,6 +157,12 @@ impl BudgetTrainer {
         (total.steps, total.examples, total.mistakes, total.degradation, total.gradient_error)
     }
 
+    /// Whether any support vector has an image that is not 0.
+    #[getter]
+    fn spans(&self, py: Python<'_>) -> bool {
+        locked!(py, &self.problem, |p| p.trainer.hypothesis().spans())
+    }
+
     /// Reads every value and index, and says what is wrong with the first that is.
     fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
         with!(&self.problem, &x, |_p, rows| check(py, &examples(rows, &labels)?))

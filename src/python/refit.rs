@@ -65,9 +65,18 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
     in_pieces(py, data.len(), |rows| {
         pool.install(|| lock(refit).prepare(data, rows.len())).map(drop)
     })?;
-    let (mut epochs, mut visits, mut evaluation, mut solved) = (0, 0, None, None);
+    let (mut epochs, mut visits) = (0, 0);
+    let (mut leap, mut evaluation, mut solved) = (None, None, None);
     work(py, tell(progress), |size| {
         let refit = &mut *lock(refit);
+        if let Some(mut leaping) = leap.take() {
+            if refit.leap_on(data, &mut leaping, tol) {
+                leap = Some(leaping);
+            } else {
+                refit.end_leap(data, leaping);
+            }
+            return Ok(Some(0));
+        }
         if let Some((evaluated, at)) = &mut evaluation {
             *at = pool.install(|| refit.evaluate(data, evaluated, *at, size))?;
             if *at == data.len()
@@ -88,7 +97,7 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
             if refit.may_be_solved(tol) || epochs >= max_epochs {
                 evaluation = Some((refit.evaluation(), 0));
             } else if epochs == PATIENCE && !refit.may_be_solved(FAR * tol) {
-                refit.leap(data, tol)?;
+                leap = refit.begin_leap(data)?;
             }
         }
         Ok(Some(report.examples as usize))
