@@ -229,7 +229,7 @@ impl<S: Scalar> Span<S> {
 /// The squared distance to a span, of `k(x, x)`, from which on a landmark adds something to it. Features of what is
 /// nearer would be mostly roundings of kernel values.
 fn least_distance<S: Scalar>() -> f64 {
-    if size_of::<S>() == size_of::<f32>() { 1e-5 } else { 1e-11 }
+    if size_of::<S>() == size_of::<f32>() { 1e-4 } else { 1e-11 }
 }
 
 fn widen<S: Scalar>(row: &KeptRow<S>) -> KeptRow<f64> {

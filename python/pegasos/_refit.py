@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _MOST_EPOCHS = 300
 _MOST_VISITS = 2_000_000
 
+#: As so many epochs a refit counts, at least: with as few as its visits, in trials, the steps after it undid it.
+_WORTH = 100
+
 #: The relative gap where ``tol=None`` asks for none.
 _ROUGH = 1e-2
 
@@ -202,7 +205,8 @@ class RefittedMachine(KernelMachine):
                 self.refit_path_ = path
             run.objective, run.dual, loss, visits = solve(data.labels[1], tol)
         run.losses.append(loss)
-        run.trainer.set_coefs(solver.coefs(), visits if last else 0)
+        steps = max(visits, _WORTH * data.n - run.trainer.t)
+        run.trainer.set_coefs(solver.coefs(), steps if last else 0)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"
             advice = "Increase alpha or tol"
