@@ -32,6 +32,9 @@ _WORTH = 100
 #: The relative gap where ``tol=None`` asks for none.
 _ROUGH = 1e-2
 
+#: The same on the way through several alphas, of which accuracy chooses.
+_ROUGH_PATH = 1e-1
+
 #: The fraction of the rows that is held out to choose among several alphas.
 _HELD_OUT = 0.1
 
@@ -234,8 +237,7 @@ class RefittedMachine(KernelMachine):
             solver.restart(float(alphas[0]) * part)
             for i, alpha in enumerate(alphas):
                 solver.set_alpha(float(alpha) * part)
-                # What is chosen by accuracy needs no more.
-                solve(of_train, _ROUGH)
+                solve(of_train, _ROUGH_PATH)
                 scores = solver.scores(
                     data.rows, data.labels, test.astype(np.int64), threads=thread_count(self.n_jobs)
                 ).reshape(len(test), -1)
