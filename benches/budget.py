@@ -5,7 +5,7 @@
 
 Prints CSV, a comment with the machine and the versions at its head. One thread for everyone. Features are
 standardised but for "usps [0,1]", whose pixels are as they are stored; gamma is the best of {1, 4, 16, 64}/d for
-each row; lambda is 1e-4. Sets that are not at hand are reported as missing.
+each row; lambda is 1e-4, without a refit. Sets that are not at hand are reported as missing.
 
 * accuracy: test accuracy of one pass, and its deviation, over five orders; last iterate and carried average.
 * passes: the same after five passes.

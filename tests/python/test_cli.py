@@ -233,12 +233,18 @@ def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) 
     summary = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
     assert summary["mean gradient error"].startswith(f"{want.mean_gradient_error_:.4g}")
     assert summary["training accuracy"] == f"{want.score(X, WORDS):.4f}"
+    assert summary["objective"] == f"{want.objective_:.6g}"
     assert "20, float64" in run("info model")[1]
     predicted = run("predict model words.csv")[1].split()
     assert predicted == want.predict(X).tolist()
     exact = "--kernel poly --coef0 1 --degree 2 --solver auto --maintenance project --average no"
     assert run(f"train words.csv -o model {exact}")[0] == 0
     assert io.load("model").get_params()["average"] is False
+    status, out, _ = run(f"train words.csv -o model {options} --no-refit")
+    assert status == 0
+    assert "gradient error" in out
+    assert "objective" not in out
+    assert io.load("model").get_params()["refit"] is False
     # How many of the examples so far were right when they came.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "accuracy=0." in run(f"train words.csv -o model {options}")[2]
@@ -250,6 +256,7 @@ def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) 
         ("--kernel rbf --shards 2", "--shards does not go with --kernel"),
         ("--kernel rbf --loss log_loss", "--loss does not go with --kernel"),
         ("--budget 5", "--budget needs --kernel"),
+        ("--no-refit", "--no-refit needs --kernel"),
         ("--gamma 0.5", "--gamma needs --kernel"),
         ("--kernel rbf --gamma wide", "--gamma: must be a number, 'scale' or 'auto'"),
         ("--kernel rbf --budget 0", "budget"),
