@@ -24,7 +24,8 @@ use crate::trainer::Report;
 /// Examples whose features are computed together, where not all are kept.
 const WINDOW: usize = 1024;
 
-/// Solves a problem in a span.
+/// Solves a problem in a span; or several, one after the other, with the same features: one class against the
+/// rest, for each class.
 ///
 /// ```
 /// use pegasos::{Binary, Dense, Examples, Hinge, Kernel, Refit, Span};
@@ -33,7 +34,7 @@ const WINDOW: usize = 1024;
 /// let data = Examples::new(x, &[0, 1, 1, 0], None)?;
 /// let span = Span::new(Kernel::Rbf { gamma: 1.0 }, &x, &[0, 2])?;
 /// let loss = Binary { loss: Hinge, positive: 1 };
-/// let mut refit = Refit::new(span, loss, 1e-2, data.len(), usize::MAX)?;
+/// let mut refit = Refit::new(span, &[loss], 1e-2, data.len(), usize::MAX)?;
 /// let certificate = refit.solve(&data, 1e-9, 1000, 0)?;
 /// assert!(certificate.relative_gap() <= 1e-9);
 /// // The second landmark speaks for the positive class.
@@ -42,8 +43,11 @@ const WINDOW: usize = 1024;
 /// ```
 pub struct Refit<S, L> {
     span: Span<S>,
-    loss: L,
-    ascent: DualAscent<L>,
+    losses: Vec<L>,
+    /// One for each loss.
+    ascents: Vec<DualAscent<L>>,
+    /// Which of them is at work.
+    at: usize,
     features: Features<S>,
     pass: Option<Box<dyn Iterator<Item = usize> + Send>>,
 }
@@ -118,18 +122,22 @@ impl<S: Scalar> Rows for Features<S> {
 }
 
 impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
-    /// Of a problem of `n_examples`, whose features may take so many bytes (and a few more).
+    /// Of a problem for each loss, of `n_examples`, whose features may take so many bytes (and a few more).
     pub fn new(
         span: Span<S>,
-        loss: L,
+        losses: &[L],
         lambda: f64,
         n_examples: usize,
         bytes: usize,
     ) -> Result<Self, Error> {
-        let rank = span.dimension();
-        let ascent = DualAscent::new(loss.clone(), lambda, n_examples, rank, 0.0)?;
-        let features = Features::new(n_examples, rank, bytes);
-        Ok(Refit { span, loss, ascent, features, pass: None })
+        if losses.is_empty() {
+            return Err(Error::shape("losses", format_args!("one at least"), format_args!("none")));
+        }
+        let features = Features::new(n_examples, span.dimension(), bytes);
+        let (losses, ascents) = (losses.to_vec(), Vec::new());
+        let mut refit = Refit { span, losses, ascents, at: 0, features, pass: None };
+        refit.restart(lambda)?;
+        Ok(refit)
     }
 
     /// The span.
@@ -137,18 +145,38 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         &self.span
     }
 
-    /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
-    /// point. O(examples + weights).
-    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
+    /// How many problems there are.
+    pub fn problems(&self) -> usize {
+        self.ascents.len()
+    }
+
+    /// Turns to the k-th problem: what follows is about that.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn turn_to(&mut self, k: usize) {
+        assert!(k < self.problems(), "problem {k} of {}", self.problems());
+        self.at = k;
         self.pass = None;
-        self.ascent.set_lambda(lambda)
+    }
+
+    fn ascent(&mut self) -> &mut DualAscent<L> {
+        &mut self.ascents[self.at]
+    }
+
+    /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
+    /// points. O(examples + weights).
+    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
+        self.turn_to(0);
+        self.ascents.iter_mut().try_for_each(|ascent| ascent.set_lambda(lambda))
     }
 
     /// Starts from w = 0 again, keeping the features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        self.pass = None;
         let (n, rank) = (self.features.n, self.features.rank);
-        self.ascent = DualAscent::new(self.loss.clone(), lambda, n, rank, 0.0)?;
+        let fresh = |loss: &L| DualAscent::new(loss.clone(), lambda, n, rank, 0.0);
+        self.ascents = self.losses.iter().map(fresh).collect::<Result<_, _>>()?;
+        self.turn_to(0);
         Ok(())
     }
 
@@ -179,25 +207,29 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         let count = if self.features.places.is_empty() { count } else { count.min(WINDOW) };
         let order = match &mut self.pass {
             Some(pass) => pass,
-            None => self.pass.insert(Box::new(self.ascent.pass(Sampling::Shuffle, seed)?)),
+            None => {
+                let pass = self.ascents[self.at].pass(Sampling::Shuffle, seed)?;
+                self.pass.insert(Box::new(pass))
+            }
         };
         let rows: Vec<usize> = order.take(count).collect();
         self.features.load(&self.span, data.rows(), &rows);
         if rows.is_empty() {
             self.pass = None;
         }
-        let report = self.ascent.run(&data.with_rows(&self.features), rows.iter().copied());
+        let ascent = &mut self.ascents[self.at];
+        let report = ascent.run(&data.with_rows(&self.features), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
     }
 
     /// To be asked when a pass is over: whether it is time for a [`certificate`](Refit::certificate).
     pub fn epoch_is_over(&mut self, tol: f64) -> bool {
-        self.ascent.epoch_is_over(tol)
+        self.ascent().epoch_is_over(tol)
     }
 
     /// Whether the last pass suggests that the relative gap is at most `tol`.
     pub fn may_be_solved(&self, tol: f64) -> bool {
-        self.ascent.may_be_solved(tol)
+        self.ascents[self.at].may_be_solved(tol)
     }
 
     /// [`DualAscent::leap`], where the features of all examples are kept.
@@ -222,7 +254,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         if !self.features.places.is_empty() {
             return Ok(None);
         }
-        self.ascent.begin_leap(&data.with_rows(&self.features))
+        self.ascents[self.at].begin_leap(&data.with_rows(&self.features))
     }
 
     /// An instalment; says whether there is another.
@@ -232,7 +264,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         leap: &mut Descent,
         tol: f64,
     ) -> bool {
-        self.ascent.leap_on(&data.with_rows(&self.features), leap, tol)
+        self.ascents[self.at].leap_on(&data.with_rows(&self.features), leap, tol)
     }
 
     /// Lands where it is higher.
@@ -241,7 +273,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         data: &Examples<'_, X>,
         leap: Descent,
     ) -> bool {
-        self.ascent.end_leap(&data.with_rows(&self.features), leap)
+        self.ascents[self.at].end_leap(&data.with_rows(&self.features), leap)
     }
 
     /// P at the weights rounded to the scalar, and D. A pass over the examples.
@@ -259,7 +291,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
 
     /// [`certificate`](Refit::certificate) by instalments.
     pub fn evaluation(&self) -> DualEvaluation {
-        self.ascent.evaluation::<S>()
+        self.ascents[self.at].evaluation::<S>()
     }
 
     /// Takes in about so many rows from `start` on; returns where to go on.
@@ -273,7 +305,8 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         self.prepare(data, usize::MAX)?;
         let rows = self.load_from(data, start, count);
         let end = start + rows.len();
-        let added = evaluation.add(&self.ascent, &data.with_rows(&self.features), start..end);
+        let added =
+            evaluation.add(&self.ascents[self.at], &data.with_rows(&self.features), start..end);
         added.map_err(|error| reason(data, &rows, error))?;
         Ok(end)
     }
@@ -284,13 +317,14 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         data: &Examples<'_, X>,
         evaluation: DualEvaluation,
     ) -> Result<Certificate, Error> {
-        let certificate = evaluation.conclude(&mut self.ascent, &data.with_rows(&self.features))?;
+        let certificate =
+            evaluation.conclude(&mut self.ascents[self.at], &data.with_rows(&self.features))?;
         if certificate.dual.is_nan() {
-            self.ascent.clear_image()?;
+            self.ascents[self.at].clear_image()?;
             let mut start = 0;
             while start < data.len() {
                 let end = start + self.load_from(data, start, usize::MAX).len();
-                self.ascent.add_image(&data.with_rows(&self.features), start..end);
+                self.ascents[self.at].add_image(&data.with_rows(&self.features), start..end);
                 start = end;
             }
         }
@@ -312,9 +346,26 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         rows
     }
 
-    /// Passes until the certified relative gap is at most `tol`, or for `max_epochs` times as many visits as there are
-    /// examples.
+    /// Passes until the certified relative gap of every problem is at most `tol`, or for `max_epochs` times as many visits as
+    /// there are examples; the sums of their certificates.
     pub fn solve<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        tol: f64,
+        max_epochs: usize,
+        seed: u64,
+    ) -> Result<Certificate, Error> {
+        let mut sum = Certificate { primal: 0.0, dual: 0.0 };
+        for k in 0..self.problems() {
+            self.turn_to(k);
+            let certificate = self.solve_this(data, tol, max_epochs, seed)?;
+            sum.primal += certificate.primal;
+            sum.dual += certificate.dual;
+        }
+        Ok(sum)
+    }
+
+    fn solve_this<X: Rows<Scalar = S>>(
         &mut self,
         data: &Examples<'_, X>,
         tol: f64,
@@ -333,7 +384,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         self.certificate(data)
     }
 
-    /// Scores of these examples, one after the other: of those whose weight was 0, what validation needs.
+    /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
     pub fn scores<X: Rows<Scalar = S>>(
         &mut self,
         data: &Examples<'_, X>,
@@ -343,24 +394,31 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
             return Err(Error::index("rows", i, data.len()));
         }
-        let w = self.ascent.result::<S>();
-        let outputs = w.outputs();
+        let weights: Vec<_> = self.ascents.iter().map(DualAscent::result::<S>).collect();
+        let outputs: usize = weights.iter().map(Hypothesis::outputs).sum();
         let mut scores = vec![0.0; rows.len() * outputs];
-        for (rows, out) in rows.chunks(WINDOW).zip(scores.chunks_mut(WINDOW * outputs)) {
+        for (rows, scores) in rows.chunks(WINDOW).zip(scores.chunks_mut(WINDOW * outputs)) {
             self.features.load(&self.span, data.rows(), rows);
-            w.scores(&self.features, rows, out);
+            for (i, mut scores) in rows.iter().zip(scores.chunks_mut(outputs)) {
+                for w in &weights {
+                    let (these, rest) = scores.split_at_mut(w.outputs());
+                    w.score(self.features.row(*i), these);
+                    scores = rest;
+                }
+            }
         }
         Ok(scores)
     }
 
     /// The mean loss, as the last pass saw it.
     pub fn mean_loss(&self) -> f64 {
-        self.ascent.mean_loss()
+        self.ascents[self.at].mean_loss()
     }
 
-    /// The coefficients of all landmarks, landmarks x outputs.
+    /// The coefficients of all landmarks, landmarks x outputs of all problems.
     pub fn coefs(&self) -> Vec<f64> {
-        self.span.coefs(&self.ascent.result::<f64>().weights())
+        let weights = self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights());
+        self.span.coefs(&weights.collect::<Vec<_>>())
     }
 
     fn check<X: Rows<Scalar = S>>(&self, data: &Examples<'_, X>) -> Result<(), Error> {

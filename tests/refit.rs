@@ -41,7 +41,7 @@ fn both<L: Loss + Clone + 'static>(loss: L, classes: u32, bytes: usize) -> [f64;
         DualAscent::new(loss.clone(), 1e-3, 300, span.dimension(), 0.0).expect("an ascent");
     let want = ascent.solve(&plain, 1e-8, 10_000, 0).expect("a solution");
 
-    let mut refit = Refit::new(span, loss, 1e-3, 300, bytes).expect("a refit");
+    let mut refit = Refit::new(span, &[loss], 1e-3, 300, bytes).expect("a refit");
     let got = refit.solve(&data, 1e-8, 10_000, 0).expect("a solution");
     assert!(got.relative_gap() <= 1e-8);
 
@@ -94,7 +94,7 @@ fn less_memory_changes_no_bit() {
         let data = Examples::new(rows, &y, None).expect("a problem");
         let span = Span::new(KERNEL, &rows, &landmarks(n, 100)).expect("a span");
         let loss = CrammerSinger { classes: 3 };
-        let mut refit = Refit::new(span, loss, 1e-4, n, bytes).expect("a refit");
+        let mut refit = Refit::new(span, &[loss], 1e-4, n, bytes).expect("a refit");
         let certificate = refit.solve(&data, 1e-3, 200, 0).expect("a solution");
         assert!(certificate.relative_gap() <= 1e-3);
         refit.coefs()
@@ -117,10 +117,11 @@ fn the_next_lambda_begins_where_the_last_ended() {
     let span = Span::new(KERNEL, &rows, &landmarks(400, 12)).expect("a span");
     let loss = Binary { loss: Hinge, positive: 1 };
     let fresh = |lambda: f64, data: &Examples<'_, Dense<'_, f64>>| {
-        let mut refit = Refit::new(span.clone(), loss, lambda, 400, usize::MAX).expect("a refit");
+        let mut refit =
+            Refit::new(span.clone(), &[loss], lambda, 400, usize::MAX).expect("a refit");
         refit.solve(data, 1e-7, 10_000, 0).expect("a solution").primal
     };
-    let mut refit = Refit::new(span.clone(), loss, 1e-2, 400, usize::MAX).expect("a refit");
+    let mut refit = Refit::new(span.clone(), &[loss], 1e-2, 400, usize::MAX).expect("a refit");
     for (lambda, data) in [(1e-2, &most), (1e-3, &most), (1e-4, &most), (1e-3, &all)] {
         refit.set_lambda(lambda).expect("a lambda");
         let certificate = refit.solve(data, 1e-7, 10_000, 0).expect("a solution");
@@ -132,6 +133,32 @@ fn the_next_lambda_begins_where_the_last_ended() {
     assert_eq!(refit.solve(&most, 1e-7, 10_000, 0).expect("a solution").primal, fresh(1e-2, &most));
 }
 
+/// Several problems on the same features are each what it is alone.
+#[test]
+fn one_class_against_the_rest() {
+    let (x, y) = board(5, 300, 3);
+    let rows = Dense::new(&x, 300, 2).expect("a matrix");
+    let data = Examples::new(rows, &y, None).expect("a problem");
+    let span = Span::new(KERNEL, &rows, &landmarks(300, 10)).expect("a span");
+    let losses: Vec<_> = (0..3).map(|positive| Binary { loss: Hinge, positive }).collect();
+    let solved = |losses: &[Binary<Hinge>]| {
+        let mut refit = Refit::new(span.clone(), losses, 1e-3, 300, usize::MAX).expect("a refit");
+        let certificate = refit.solve(&data, 1e-6, 10_000, 0).expect("a solution");
+        let scores = refit.scores(&data, &[7, 250]).expect("scores");
+        (certificate.primal, refit.coefs(), scores)
+    };
+    let (primal, coefs, scores) = solved(&losses);
+    let mut sum = 0.0;
+    for (c, loss) in losses.iter().enumerate() {
+        let (own_primal, own_coefs, own_scores) = solved(&[*loss]);
+        sum += own_primal;
+        assert!(coefs.iter().skip(c).step_by(3).eq(&own_coefs));
+        assert!(scores.iter().skip(c).step_by(3).eq(&own_scores));
+    }
+    assert_eq!(primal, sum);
+    assert!(Refit::<f64, Binary<Hinge>>::new(span.clone(), &[], 1e-3, 300, 0).is_err());
+}
+
 /// What is wrong with the data is said of the data, not of their features.
 #[test]
 fn errors() {
@@ -139,7 +166,7 @@ fn errors() {
     let rows = Dense::new(&x, 50, 2).expect("a matrix");
     let span = Span::new(KERNEL, &rows, &[0, 1, 2]).expect("a span");
     let loss = Binary { loss: Hinge, positive: 1 };
-    let refit = |n| Refit::new(span.clone(), loss, 1e-2, n, 0).expect("a refit");
+    let refit = |n| Refit::new(span.clone(), &[loss], 1e-2, n, 0).expect("a refit");
     let data = Examples::new(rows, &y, None).expect("a problem");
     let error = refit(49).solve(&data, 0.1, 1, 0).expect_err("one row too many");
     assert!(error.to_string().contains("49 rows"), "{error}");

@@ -186,6 +186,7 @@ class Refit:
         n_examples: int,
         alpha: float,
         cache: int,
+        ovr: bool,
         *,
         threads: int = 1,
     ) -> Refit: ...

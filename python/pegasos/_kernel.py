@@ -72,6 +72,9 @@ class KernelPegasosClassifier(RefittedMachine):
         certificate; see the method of the same name. False for the papers' algorithm.
     refit_rounds : int, default=1
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
+    multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
+        How a refit tells more than two classes apart: all in one problem, or each from the others. Steps of Pegasos and
+        dual ascent know the first only.
     solver : {"pegasos", "auto", "dual"}, default="pegasos"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
@@ -224,6 +227,7 @@ class KernelPegasosClassifier(RefittedMachine):
         ],
         "refit": ["boolean"],
         "refit_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "multi_class": [StrOptions({"crammer_singer", "ovr"})],
         "solver": [StrOptions({"pegasos", "auto", "dual"})],
         "projection": ["boolean"],
         "batch_size": [Interval(Integral, 1, 2**63 - 1, closed="both")],
@@ -258,6 +262,7 @@ class KernelPegasosClassifier(RefittedMachine):
         average: bool | str | int = True,
         refit: bool = True,
         refit_rounds: int = 1,
+        multi_class: str = "crammer_singer",
         solver: str = "pegasos",
         projection: bool = False,
         batch_size: int = 1,
@@ -282,6 +287,7 @@ class KernelPegasosClassifier(RefittedMachine):
         self.average = average
         self.refit = refit
         self.refit_rounds = refit_rounds
+        self.multi_class = multi_class
         self.solver = solver
         self.projection = projection
         self.batch_size = batch_size

@@ -88,6 +88,7 @@ class RefittedMachine(KernelMachine):
     tol: float | None
     cache_size: float
     refit_rounds: int
+    multi_class: str
     refit_path_: dict[str, np.ndarray]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -178,7 +179,8 @@ class RefittedMachine(KernelMachine):
         """
         threads = thread_count(self.n_jobs)
         cache = int(self.cache_size * 2**20)
-        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, threads=threads)
+        ovr = self.multi_class == "ovr"
+        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, ovr, threads=threads)
         codes, weight = data.labels
         n_classes = len(np.unique(codes if weight is None else codes[weight > 0]))
         if solver.rank < n_classes:
@@ -257,7 +259,12 @@ class RefittedMachine(KernelMachine):
             )
         threads = thread_count(self.n_jobs)
         linear = PegasosClassifier(
-            alpha=alpha, fit_intercept=False, average=True, n_jobs=self.n_jobs, random_state=self._seed % 2**32
+            alpha=alpha,
+            fit_intercept=False,
+            multi_class=self.multi_class,
+            average=True,
+            n_jobs=self.n_jobs,
+            random_state=self._seed % 2**32,
         )
         codes = np.arange(len(self.classes_))
         trainer: Any = None
@@ -270,7 +277,7 @@ class RefittedMachine(KernelMachine):
             data, _ = self._examples(X, y, weight[0] if weight else None, self.classes_, reset=False)
             if trainer is None:
                 trainer = self._resume_trainer(data, copy=True)
-                solver = Refit(trainer, 0, alpha, 0, threads=threads)
+                solver = Refit(trainer, 0, alpha, 0, False, threads=threads)
             trainer.check(data.rows, data.labels)
             z = solver.features(data.rows, threads=threads).reshape(data.n, -1)
             linear.partial_fit(z, data.labels[0], classes=codes, sample_weight=data.labels[1])

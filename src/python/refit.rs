@@ -34,30 +34,43 @@ pub(super) struct PyRefit {
     problem: Problems,
 }
 
-fn in_span_of<S: Scalar, L: Loss + Clone + Send + 'static>(
-    py: Python<'_>,
-    pool: &rayon::ThreadPool,
-    problem: &Mutex<Problem<Budgeted<S>, L>>,
+/// What a refit is about, beside the span.
+struct Task {
     n_examples: usize,
     alpha: f64,
     cache: usize,
-) -> Result<Mutex<Refit<S, L>>, Error> {
+}
+
+/// Problems with these losses in the span of the vectors that `problem` has now.
+fn in_span_of<S: Scalar, L: Loss + Send, M: Loss + Clone + Send + 'static>(
+    py: Python<'_>,
+    pool: &rayon::ThreadPool,
+    problem: &Mutex<Problem<Budgeted<S>, L>>,
+    losses: impl FnOnce(&L) -> Vec<M> + Send,
+    task: &Task,
+) -> Result<Mutex<Refit<S, M>>, Error> {
     py.detach(|| {
-        let (model, loss) = {
+        let (model, losses) = {
             let trainer = &lock(problem).trainer;
-            (trainer.hypothesis().model()?, trainer.loss().clone())
+            (trainer.hypothesis().model()?, losses(trainer.loss()))
         };
         let span = pool.install(|| Span::of(&model))?;
-        Ok(Mutex::new(Refit::new(span, loss, alpha, n_examples, cache)?))
+        Ok(Mutex::new(Refit::new(span, &losses, task.alpha, task.n_examples, task.cache)?))
     })
 }
 
-/// Solves to the relative gap `tol`, or for so many epochs; the certificate, the mean loss, and visits.
+/// One class against the rest, for each.
+fn apart(loss: &CrammerSinger) -> Vec<Binary<Hinge>> {
+    (0..loss.classes as u32).map(|positive| Binary { loss: Hinge, positive }).collect()
+}
+
+/// Solves every problem to the relative gap `tol`, or for so many epochs: the sums of their certificates and mean losses,
+/// and the most visits.
 fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
     py: Python<'_>,
     refit: &Mutex<Refit<X::Scalar, L>>,
     data: &Examples<'_, X>,
-    (tol, max_epochs, seed): (f64, usize, u64),
+    limits: (f64, usize, u64),
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Certificate, f64, u64)> {
@@ -65,6 +78,27 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
     in_pieces(py, data.len(), |rows| {
         pool.install(|| lock(refit).prepare(data, rows.len())).map(drop)
     })?;
+    let (mut sum, mut loss, mut visits) = (Certificate { primal: 0.0, dual: 0.0 }, 0.0, 0);
+    for k in 0..py.detach(|| lock(refit).problems()) {
+        py.detach(|| lock(refit).turn_to(k));
+        let found = solve_this(py, refit, data, limits, &pool, progress)?;
+        sum.primal += found.0.primal;
+        sum.dual += found.0.dual;
+        loss += found.1;
+        visits = visits.max(found.2);
+    }
+    Ok((sum, loss, visits))
+}
+
+/// The same for the problem at hand.
+fn solve_this<X: Rows, L: Loss + Clone + Send + 'static>(
+    py: Python<'_>,
+    refit: &Mutex<Refit<X::Scalar, L>>,
+    data: &Examples<'_, X>,
+    (tol, max_epochs, seed): (f64, usize, u64),
+    pool: &rayon::ThreadPool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Certificate, f64, u64)> {
     let (mut epochs, mut visits) = (0, 0);
     let (mut leap, mut evaluation, mut solved) = (None, None, None);
     work(py, tell(progress), |size| {
@@ -110,24 +144,29 @@ fn solve<X: Rows, L: Loss + Clone + Send + 'static>(
 
 #[pymethods]
 impl PyRefit {
-    /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept.
+    /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept;
+    /// `ovr` makes a problem of each class.
     #[new]
-    #[pyo3(signature = (trainer, n_examples, alpha, cache, *, threads = 1))]
+    #[pyo3(signature = (trainer, n_examples, alpha, cache, ovr, *, threads = 1))]
     fn new(
         py: Python<'_>,
         trainer: &BudgetTrainer,
         n_examples: usize,
         alpha: f64,
         cache: usize,
+        ovr: bool,
         threads: usize,
     ) -> PyResult<Self> {
-        let pool = pool(threads)?;
-        let (n, bytes) = (n_examples, cache);
+        let (pool, task) = (&pool(threads)?, &Task { n_examples, alpha, cache });
+        let one = |loss: &Binary<Hinge>| vec![*loss];
+        let all = |loss: &CrammerSinger| vec![*loss];
         let problem = match trainer.problem() {
-            Typed::Binary32(p) => Typed::Binary32(in_span_of(py, &pool, p, n, alpha, bytes)?),
-            Typed::Binary64(p) => Typed::Binary64(in_span_of(py, &pool, p, n, alpha, bytes)?),
-            Typed::Multi32(p) => Typed::Multi32(in_span_of(py, &pool, p, n, alpha, bytes)?),
-            Typed::Multi64(p) => Typed::Multi64(in_span_of(py, &pool, p, n, alpha, bytes)?),
+            Typed::Binary32(p) => Typed::Binary32(in_span_of(py, pool, p, one, task)?),
+            Typed::Binary64(p) => Typed::Binary64(in_span_of(py, pool, p, one, task)?),
+            Typed::Multi32(p) if ovr => Typed::Binary32(in_span_of(py, pool, p, apart, task)?),
+            Typed::Multi64(p) if ovr => Typed::Binary64(in_span_of(py, pool, p, apart, task)?),
+            Typed::Multi32(p) => Typed::Multi32(in_span_of(py, pool, p, all, task)?),
+            Typed::Multi64(p) => Typed::Multi64(in_span_of(py, pool, p, all, task)?),
         };
         Ok(PyRefit { problem })
     }
