@@ -571,6 +571,15 @@ fn check_features(n_features: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses rows of `got` features where `want` are known.
+pub(crate) fn same_features(want: usize, got: usize) -> Result<(), Error> {
+    if got != want {
+        let want = format_args!("{want} features");
+        return Err(Error::shape("X", want, format_args!("{got}")));
+    }
+    Ok(())
+}
+
 /// Rows with their class numbers and, if given, their weights.
 ///
 /// ```

@@ -10,7 +10,7 @@
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
 //!   stale and a row without repeated columns; this needs neither.
 
-use crate::data::Row;
+use crate::data::{Row, same_features};
 use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::scalar::Scalar;
@@ -210,14 +210,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        if n_features != self.n_features {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} features", self.n_features),
-                format_args!("{n_features}"),
-            ));
-        }
-        Ok(())
+        same_features(self.n_features, n_features)
     }
 
     #[inline(always)]

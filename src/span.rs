@@ -12,7 +12,7 @@
 //!   that read only the lower half. Memory: O(m (m + features)).
 //! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
 
-use crate::data::{Dense, KeptRow, Row, Rows};
+use crate::data::{Dense, KeptRow, Row, Rows, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::kernel::Kernel;
@@ -175,14 +175,7 @@ impl<S: Scalar> Span<S> {
 
     /// Refuses rows of another number of features.
     pub fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        if n_features != self.n_features() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} features", self.n_features()),
-                format_args!("{n_features}"),
-            ));
-        }
-        Ok(())
+        same_features(self.n_features(), n_features)
     }
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that

@@ -118,9 +118,9 @@ class RefittedMachine(KernelMachine):
             Their weights, finite, >= 0 and not all 0; ones by default.
         alpha : float or array-like of float, default=None
             Strength of the regularisation; the parameter ``alpha`` by default. Of several, the one whose model
-            is right most often on rows held out is taken, on all rows; kernel values and z are computed once, and
-            each alpha begins where the next larger one has ended. ``partial_fit`` goes on with the
-            parameter.
+            is right most often on rows held out is taken, on all rows. Kernel values and z are computed once for all;
+            each alpha begins where the next larger one has ended, and on the way a gap of a tenth will do.
+            ``partial_fit`` goes on with the parameter.
         cv : int, cross-validation generator or iterable, default=None
             With several alphas: which rows are held out. None for a tenth, each class in proportion; an integer
             for so many folds.

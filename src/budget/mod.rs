@@ -25,7 +25,7 @@ mod support;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::data::{Row, Rows};
+use crate::data::{Row, Rows, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
@@ -852,14 +852,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        if n_features != self.n_features() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} features", self.n_features()),
-                format_args!("{n_features}"),
-            ));
-        }
-        Ok(())
+        same_features(self.n_features(), n_features)
     }
 
     fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {

@@ -19,7 +19,7 @@
 
 mod panel;
 
-use crate::data::{Dense, Row, Rows};
+use crate::data::{Dense, Row, Rows, same_features};
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
@@ -564,14 +564,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        if n_features != self.n_features() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} features", self.n_features()),
-                format_args!("{n_features}"),
-            ));
-        }
-        Ok(())
+        same_features(self.n_features(), n_features)
     }
 
     fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
