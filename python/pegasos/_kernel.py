@@ -69,7 +69,8 @@ class KernelPegasosClassifier(RefittedMachine):
         mean is carried through every change of the support vectors.
     refit : bool, default=True
         Whether ``fit`` on a budget ends by giving the support vectors the best coefficients that there are, with a
-        certificate; see the method of the same name. False for the papers' algorithm.
+        certificate; see the method of the same name, which also chooses among several ``alpha``: the best one for
+        this is often a tenth of the default, or less. False for the papers' algorithm.
     refit_rounds : int, default=1
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
     multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
