@@ -232,6 +232,29 @@ pub trait Rows: Sync {
     fn prefetch(&self, i: usize);
 }
 
+/// Rows that are kept one by one, as a matrix of so many features.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptRows<'a, S>(pub &'a [KeptRow<S>], pub usize);
+
+impl<S: Scalar> Rows for KeptRows<'_, S> {
+    type Scalar = S;
+    const SPARSE: bool = true;
+    type Row<'a>
+        = &'a KeptRow<S>
+    where
+        Self: 'a;
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
+    fn n_features(&self) -> usize {
+        self.1
+    }
+    fn row(&self, i: usize) -> &KeptRow<S> {
+        &self.0[i]
+    }
+    fn prefetch(&self, _: usize) {}
+}
+
 impl<X: Rows> Rows for &X {
     type Scalar = X::Scalar;
     const SPARSE: bool = X::SPARSE;

@@ -12,7 +12,7 @@
 //!   that read only the lower half. Memory: O(m (m + features)).
 //! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
 
-use crate::data::{Dense, KeptRow, Row, Rows, same_features};
+use crate::data::{Dense, KeptRow, KeptRows, Row, Rows, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::kernel::Kernel;
@@ -69,28 +69,6 @@ impl Triangle {
     }
 }
 
-/// Rows of any shape, owned.
-struct Listed {
-    rows: Vec<KeptRow<f64>>,
-    n_features: usize,
-}
-
-impl Rows for Listed {
-    type Scalar = f64;
-    const SPARSE: bool = false;
-    type Row<'a> = &'a KeptRow<f64>;
-    fn n_rows(&self) -> usize {
-        self.rows.len()
-    }
-    fn n_features(&self) -> usize {
-        self.n_features
-    }
-    fn row(&self, i: usize) -> &KeptRow<f64> {
-        &self.rows[i]
-    }
-    fn prefetch(&self, _i: usize) {}
-}
-
 impl<S: Scalar> Span<S> {
     /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
     /// none has a positive `k(x, x)`.
@@ -130,8 +108,8 @@ impl<S: Scalar> Span<S> {
             return Err(Error::parameter("kernel", "precomputed", want));
         }
         let n_features = none.n_features();
-        let wide = Listed { rows: rows.iter().map(widen).collect(), n_features };
-        let (basis, inverse) = factor(kernel, &wide, least_distance::<S>());
+        let wide: Vec<KeptRow<f64>> = rows.iter().map(widen).collect();
+        let (basis, inverse) = factor(kernel, KeptRows(&wide, n_features), least_distance::<S>());
         if basis.is_empty() {
             return Err(Error::shape(
                 "landmarks",
@@ -257,29 +235,29 @@ fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]
 
 /// Which rows are not within the span of those before them, and the inverse of the Cholesky factor of their
 /// kernel values.
-fn factor(kernel: Kernel, x: &Listed, least: f64) -> (Vec<usize>, Triangle) {
-    let n = x.rows.len();
+fn factor(kernel: Kernel, x: KeptRows<'_, f64>, least: f64) -> (Vec<usize>, Triangle) {
+    let n = x.n_rows();
     let stride = n.next_multiple_of(WIDTH);
     let mut inverse = Triangle { stride, values: Vec::new() };
     // Its transpose, as products want it the other way, too.
     let mut transpose = Triangle { stride, values: Vec::new() };
     let mut basis: Vec<usize> = Vec::new();
-    let mut vectors = Vectors::new(x.n_features, crate::vectors::Keep::SparseFeatures);
+    let mut vectors = Vectors::new(x.n_features(), crate::vectors::Keep::SparseFeatures);
     let zeros = [Lanes([0.0; WIDTH])];
     for start in (0..n).step_by(WIDTH) {
         let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
         let rank = basis.len();
         // Kernel values with the basis, basis x panel, and among the panel.
         let mut k = vec![0.0; panel.len() * stride];
-        vectors.kernel_values(kernel, x, &panel, 0..rank, &mut k, stride);
+        vectors.kernel_values(kernel, &x, &panel, 0..rank, &mut k, stride);
         let mut block = zeros.repeat(rank);
         for (lane, row) in k.chunks(stride).enumerate() {
             block.iter_mut().zip(row).for_each(|(lanes, k)| lanes.0[lane] = *k);
         }
-        let mut own = Vectors::new(x.n_features, crate::vectors::Keep::SparseFeatures);
+        let mut own = Vectors::new(x.n_features(), crate::vectors::Keep::SparseFeatures);
         panel.iter().for_each(|&i| own.push(i, x.row(i)));
         let mut left = [[0.0; WIDTH]; WIDTH];
-        own.kernel_values(kernel, x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
+        own.kernel_values(kernel, &x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
         let diagonal: [f64; WIDTH] = std::array::from_fn(|a| left[a][a]);
         // What the span of the basis leaves of them.
         let z = multiply(&inverse, rank, false, &block);

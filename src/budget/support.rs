@@ -1,6 +1,6 @@
 //! A bounded set of support vectors whose features and coefficients change.
 
-use crate::data::{Dense, KeptRow, Row, Rows};
+use crate::data::{Dense, KeptRow, KeptRows, Row};
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TILE, WIDTH};
@@ -47,28 +47,6 @@ enum Store<S> {
     /// Row after row.
     Dense(Vec<S>),
     Sparse(Vec<KeptRow<S>>),
-}
-
-/// Rows that are kept one by one, as a matrix.
-struct KeptRows<'a, S>(&'a [KeptRow<S>], usize);
-
-impl<S: Scalar> Rows for KeptRows<'_, S> {
-    type Scalar = S;
-    const SPARSE: bool = true;
-    type Row<'a>
-        = &'a KeptRow<S>
-    where
-        Self: 'a;
-    fn n_rows(&self) -> usize {
-        self.0.len()
-    }
-    fn n_features(&self) -> usize {
-        self.1
-    }
-    fn row(&self, i: usize) -> &KeptRow<S> {
-        &self.0[i]
-    }
-    fn prefetch(&self, _: usize) {}
 }
 
 /// Adds a row to features. A column that occurs twice counts as the sum, one outside is passed over.
