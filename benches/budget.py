@@ -1,16 +1,13 @@
-"""Training on a budget: accuracies, speeds and memory, beside Nystroem features with SGDClassifier.
+"""Training on a budget: streams, speeds and memory, beside Nystroem features with SGDClassifier.
 
     python benches/budget.py                 everything (half an hour)
     python benches/budget.py speed peers     only these parts
 
 Prints CSV, a comment with the machine and the versions at its head. One thread for everyone. Features are
-standardised but for "usps [0,1]", whose pixels are as they are stored; gamma is the best of {1, 4, 16, 64}/d for
-each row; lambda is 1e-4, without a refit. Sets that are not at hand are reported as missing.
+standardised but for "usps [0,1]", whose pixels are as they are stored; lambda is 1e-4, without a refit. Sets that are not at hand are reported as missing.
 
-* accuracy: test accuracy of one pass, and its deviation, over five orders; last iterate and carried average.
-* passes: the same after five passes.
 * long: streams of 2 million waves and 10 million points of the checkerboard, in chunks, never held: test
-  accuracy, examples a second, E-bar.
+  accuracy, examples a second, E-bar; at the best gamma of {1, 4, 16, 64}/d.
 * speed: examples a second of `fit(tol=None)`, average on, the best and the median of ten; beside the rates, in
   GFLOP/s, of a matrix product in float32 by NumPy's library and by ours, measured in turn.
 * flat: microseconds an example after half a million examples and after ten million, the two models in turn on
@@ -21,11 +18,7 @@ each row; lambda is 1e-4, without a refit. Sets that are not at hand are reporte
 
 from __future__ import annotations
 
-import os
-
-# One thread for everyone, set before NumPy loads its libraries.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
-    os.environ[name] = "1"
+import one_thread  # noqa: F401, I001 before NumPy
 
 import pickle
 import resource
@@ -38,105 +31,23 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-import problems
-from compare import head
-from pegasos import KernelPegasosClassifier, ProjectronClassifier
+from harness import head, load
+from pegasos import KernelPegasosClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
-from problems import Split
+from problems import SETS
 
-ORDERS = 5
 GAMMAS = (1, 4, 16, 64)
 BUDGETS = (100, 500)
-
-
-def standardised(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Split:
-    X = X.astype(np.float64)
-    mean, deviation = X.mean(axis=0), X.std(axis=0)
-    deviation[deviation == 0.0] = 1.0
-    X, X_test = (((part - mean) / deviation).astype(np.float32) for part in (X, X_test))
-    return X, y, X_test, y_test
-
-
-def stored(name: str) -> Split:
-    arrays = problems.stored(name)
-    if name == "covtype15k":
-        X, y = arrays["X"], arrays["y"]
-        return standardised(X[:12_000], y[:12_000], X[12_000:], y[12_000:])
-    return standardised(*(arrays[key] for key in ("X_train", "y_train", "X_test", "y_test")))
-
-
-def pixels() -> Split:
-    arrays = problems.stored("usps")
-    return tuple(arrays[key] for key in ("X_train", "y_train", "X_test", "y_test"))  # type: ignore[return-value]
-
-
-def generated(make: Any, n: int) -> Split:
-    return standardised(*make(n, 0), *make(20_000, 1))
-
-
-SETS: dict[str, Any] = {
-    "letter": lambda: stored("letter"),
-    "usps": lambda: stored("usps"),
-    "usps [0,1]": pixels,
-    "covtype15k": lambda: stored("covtype15k"),
-    "waveform 100k": lambda: generated(make_waveform, 100_000),
-    "checkerboard 100k": lambda: generated(make_checkerboard, 100_000),
-    "mnist": lambda: stored("mnist"),
-    "a9a": lambda: stored("a9a"),
-}
 
 
 def row(part: str, data: str, setting: str, *numbers: float) -> None:
     print(f"{part},{data},{setting}," + ",".join(f"{x:.5g}" for x in numbers), flush=True)
 
 
-def load(name: str) -> Split | None:
-    try:
-        return SETS[name]()
-    except FileNotFoundError as error:
-        print(f"missing,{name},{error}")
-        return None
-
-
 def machine(strategy: str, budget: int, gamma: float, **params: Any) -> Any:
-    if strategy == "projectron":
-        params = {key: value for key, value in params.items() if key != "average"}
-        # So small a threshold that the budget decides.
-        return ProjectronClassifier(budget=budget, threshold=1e-2, gamma=gamma, tol=None, **params)
     return KernelPegasosClassifier(
         budget=budget, maintenance=strategy, gamma=gamma, tol=None, refit=False, **params
     )
-
-
-def accuracies(data: Split, orders: int, make: Any) -> list[float]:
-    X, y, X_test, y_test = data
-    return [100.0 * make(seed).fit(X, y).score(X_test, y_test) for seed in range(orders)]
-
-
-def accuracy(part: str, name: str, data: Split, strategies: Any, passes: int, orders: int) -> None:
-    d = data[0].shape[1]
-    gammas = GAMMAS if d < 500 else GAMMAS[:2]
-    for strategy in strategies:
-        for budget in BUDGETS:
-            for average in (False, True):
-                if strategy == "projectron" and average:
-                    continue
-                found = max(
-                    (np.mean(a), np.std(a), c)
-                    for c in gammas
-                    for a in [
-                        accuracies(
-                            data,
-                            orders,
-                            lambda seed, c=c: machine(
-                                strategy, budget, c / d, average=average, max_iter=passes,
-                                random_state=seed,
-                            ),
-                        )
-                    ]
-                )
-                kind = "average" if average else "last"
-                row(part, name, f"{strategy} B={budget} {kind} gamma={found[2]}/d", *found[:2])
 
 
 def long_streams() -> None:
@@ -200,7 +111,7 @@ def speed() -> None:
         ("waveform 100k", "merge", {100: 1, 500: 1}),
         ("checkerboard 100k", "merge", {100: 16, 500: 64}),
     ):
-        data = load(name)
+        data = load(SETS, name)
         if data is None:
             continue
         X, y, *_ = data
@@ -255,7 +166,7 @@ def flat(pairs: int = 40) -> None:
 def peers(pairs: int = 3) -> None:
     gammas = (0.25, *GAMMAS)
     for name in ("letter", "usps", "waveform 100k", "checkerboard 100k"):
-        data = load(name)
+        data = load(SETS, name)
         if data is None:
             continue
         X, y, X_test, y_test = data
@@ -290,21 +201,10 @@ def peers(pairs: int = 3) -> None:
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["accuracy", "passes", "long", "speed", "flat", "peers"]
+    parts = sys.argv[1:] or ["long", "speed", "flat", "peers"]
     head(" ".join(["benches/budget.py", *sys.argv[1:]]), "part,data,setting,figures")
-    strategies = ("merge", "project", "remove", "random", "projectron")
     for part in parts:
-        if part == "accuracy":
-            for name in SETS:
-                if (data := load(name)) is not None:
-                    large = name in ("mnist", "a9a")
-                    accuracy(part, name, data, strategies[:1] if large else strategies, 1, 3 if large else ORDERS)
-        elif part == "passes":
-            for name in ("letter", "usps", "usps [0,1]", "covtype15k"):
-                if (data := load(name)) is not None:
-                    accuracy(part, name, data, ("merge",), 5, ORDERS)
-        else:
-            {"long": long_streams, "speed": speed, "flat": flat, "peers": peers}[part]()
+        {"long": long_streams, "speed": speed, "flat": flat, "peers": peers}[part]()
 
 
 if __name__ == "__main__":

@@ -9,14 +9,9 @@ a machine whose speed drifts does not tilt it. A data set that is not at hand is
 
 from __future__ import annotations
 
-import os
-
-# One thread for everyone, set before NumPy loads its libraries.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
-    os.environ[name] = "1"
+import one_thread  # noqa: F401, I001 before NumPy
 
 import argparse
-import platform
 import subprocess
 import sys
 import time
@@ -26,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 
-import pegasos
+from harness import head
 from pegasos import PegasosClassifier
 from problems import news20, table, words
 
@@ -126,25 +120,6 @@ def memory_of(name: str) -> None:
 
 def row(measure: str, problem: str, sampling: str, ours: float, sgd: float, ratio: float) -> None:
     print(f"{measure},{problem},{sampling},{ours:.5g},{sgd:.5g},{ratio:.4g}", flush=True)
-
-
-def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
-
-
-def head(command: str, columns: str, threads: str = "one thread") -> None:
-    """What stands above the rows: the machine, the versions, the command."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
-    ).stdout.strip()
-    print(f"# {processor()}, {os.cpu_count()} cores, {threads} used")
-    print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
-          f"numpy {np.__version__}, Python {platform.python_version()}")
-    print(f"# python {command}")
-    print(columns)
 
 
 def main() -> None:

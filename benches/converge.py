@@ -13,11 +13,7 @@ as missing.
 
 from __future__ import annotations
 
-import os
-
-# One thread for everyone, set before NumPy loads its libraries.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
-    os.environ[name] = "1"
+import one_thread  # noqa: F401, I001 before NumPy
 
 import argparse
 import sys
@@ -33,14 +29,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import LinearSVC
 
-import problems
-from compare import head, seconds
+from compare import seconds
+from harness import head
 from pegasos import PegasosClassifier
-from problems import Split
+from problems import SETS, Split, a9a_sparse
 
-BINARY = dict(news20=problems.news20_split, a9a=problems.a9a_split, words=problems.words_split,
-              table=problems.table_split)
-MULTICLASS = dict(letter=problems.letter_split, mnist=problems.mnist_split)
+BINARY = dict(news20=SETS["news20"], a9a=a9a_sparse, words=SETS["words"], table=SETS["table"])
+MULTICLASS = dict(letter=SETS["letter"], mnist=SETS["mnist [0,1]"])
 
 GAP = 1e-3
 POINT = 1e-3  # 0.1 point of accuracy

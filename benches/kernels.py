@@ -14,11 +14,7 @@ not at hand are reported as missing.
 
 from __future__ import annotations
 
-import os
-
-# One thread for everyone, set before NumPy loads its libraries.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
-    os.environ[name] = "1"
+import one_thread  # noqa: F401, I001 before NumPy
 
 import argparse
 import time
@@ -30,11 +26,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-import problems
-from compare import head
+from harness import head
 from pegasos import KernelPegasosClassifier
 from pegasos.datasets import make_checkerboard
-from problems import Split
+from problems import SETS, Split, a9a_sparse, split
 
 ORDERS = 5
 
@@ -48,17 +43,6 @@ def timed(call: Any, *arguments: Any) -> tuple[float, Any]:
     start = time.perf_counter()
     result = call(*arguments)
     return time.perf_counter() - start, result
-
-
-def standardised(name: str) -> Split:
-    arrays = problems.stored(name)
-    X = arrays["X_train"].astype(np.float64)
-    mean, deviation = X.mean(axis=0), X.std(axis=0)
-    deviation[deviation == 0.0] = 1.0
-    X, X_test = (
-        ((arrays[f"X_{part}"] - mean) / deviation).astype(np.float32) for part in ("train", "test")
-    )
-    return X, arrays["y_train"], X_test, arrays["y_test"]
 
 
 def one_pass(name: str, data: Split, pairs: int) -> None:
@@ -142,12 +126,7 @@ def eight(data: Split) -> Split:
 
 def checkerboard() -> Split:
     X, y = make_checkerboard(32_000, 0)
-    return problems.split(X.astype(np.float32), y, 16_000)
-
-
-def dense_a9a() -> Split:
-    X, y, X_test, y_test = problems.a9a_split()
-    return X.astype(np.float32), y, X_test.astype(np.float32), y_test
+    return split(X.astype(np.float32), y, 16_000)
 
 
 def main() -> None:
@@ -162,17 +141,17 @@ def main() -> None:
     )
     with_data: list[Any] = []
     if options.only in (None, "pass"):
-        with_data += [lambda n=n: one_pass(n, standardised(n), options.pairs) for n in ("usps", "letter")]
+        with_data += [lambda n=n: one_pass(n, SETS[n](), options.pairs) for n in ("usps", "letter")]
     if options.only in (None, "exact"):
         with_data += [
             lambda: exact("checkerboard", checkerboard(), 8.0, 1e-5, options.pairs),
-            lambda: exact("usps 8 or not", eight(stored_usps()), 1 / 64, 1e-4, options.pairs),
-            lambda: exact("a9a", dense_a9a(), 0.05, 3.07e-5, 1),
-            lambda: exact("a9a sparse", problems.a9a_split(), 0.05, 3.07e-5, 1),
+            lambda: exact("usps 8 or not", eight(SETS["usps [0,1]"]()), 1 / 64, 1e-4, options.pairs),
+            lambda: exact("a9a", SETS["a9a {0,1}"](), 0.05, 3.07e-5, 1),
+            lambda: exact("a9a sparse", a9a_sparse(), 0.05, 3.07e-5, 1),
         ]
     if options.only in (None, "predict"):
         with_data += [
-            lambda: prediction("usps 8 or not", eight(stored_usps()), 1 / 64, 100_000, options.pairs),
+            lambda: prediction("usps 8 or not", eight(SETS["usps [0,1]"]()), 1 / 64, 100_000, options.pairs),
             lambda: prediction("checkerboard", checkerboard(), 8.0, 100_000, options.pairs),
         ]
     for measure in with_data:
@@ -180,11 +159,6 @@ def main() -> None:
             measure()
         except FileNotFoundError as missing:
             print(f"# missing: {missing}")
-
-
-def stored_usps() -> Split:
-    arrays = problems.stored("usps")
-    return tuple(arrays[name] for name in ("X_train", "y_train", "X_test", "y_test"))
 
 
 if __name__ == "__main__":

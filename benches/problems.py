@@ -6,11 +6,14 @@ Real sets are read from the folder named by the environment variable PEGASOS_DAT
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from pegasos.datasets import make_checkerboard, make_waveform
 
 
 def words(n: int = 600_000, d: int = 1 << 20, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -71,37 +74,53 @@ def split(X: Any, y: np.ndarray, n: int) -> Split:
     return X[:n], y[:n], X[n:], y[n:]
 
 
-def news20_split() -> Split:
-    return *news20(), *news20("t")
+def given(name: str) -> Split:
+    """A real set as it is stored. Of covtype15k the first 12,000 rows are to train on."""
+    arrays = stored(name)
+    if "X" in arrays:
+        return split(arrays["X"], arrays["y"], 12_000)
+    return tuple(arrays[key] for key in ("X_train", "y_train", "X_test", "y_test"))  # type: ignore[return-value]
 
 
-def words_split() -> Split:
-    return split(*words(660_000), 600_000)
+def standardised(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Split:
+    """Features of zero mean and unit variance among the rows to train on, f32."""
+    X = X.astype(np.float64)
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    deviation[deviation == 0.0] = 1.0
+    X, X_test = (((part - mean) / deviation).astype(np.float32) for part in (X, X_test))
+    return X, y, X_test, y_test
 
 
-def table_split() -> Split:
-    return split(*table(550_000), 500_000)
+def generated(make: Any, n: int, n_test: int = 20_000) -> Split:
+    """n examples of a generator to train on, others to test on; standardised."""
+    return standardised(*make(n, 0), *make(n_test, 1))
 
 
-def a9a_split() -> Split:
+def scaled(name: str, largest: float) -> Split:
+    """A real set, its features divided by their largest value, f32."""
+    X, y, X_test, y_test = given(name)
+    return X / np.float32(largest), y, X_test / np.float32(largest), y_test
+
+
+#: Features standardised but where the name says otherwise.
+SETS: dict[str, Callable[[], Split]] = {
+    "letter": lambda: standardised(*given("letter")),
+    "usps": lambda: standardised(*given("usps")),
+    "usps [0,1]": lambda: scaled("usps", 1.0),
+    "covtype15k": lambda: standardised(*given("covtype15k")),
+    "waveform 100k": lambda: generated(make_waveform, 100_000),
+    "checkerboard 100k": lambda: generated(make_checkerboard, 100_000),
+    "mnist": lambda: standardised(*given("mnist")),
+    "mnist [0,1]": lambda: scaled("mnist", 255.0),
+    "a9a": lambda: standardised(*given("a9a")),
+    "a9a {0,1}": lambda: scaled("a9a", 1.0),
+    "news20": lambda: (*news20(), *news20("t")),
+    "words": lambda: split(*words(660_000), 600_000),
+    "table": lambda: split(*table(550_000), 500_000),
+}
+
+
+def a9a_sparse() -> Split:
     """Adult: binary features, CSR in f64, what a reader of svmlight files gives."""
-    arrays = stored("a9a")
-    X, X_test = (sp.csr_matrix(arrays[f"X_{part}"], dtype=np.float64) for part in ("train", "test"))
-    return X, arrays["y_train"], X_test, arrays["y_test"]
-
-
-def letter_split() -> Split:
-    """Letters by 16 features of zero mean and unit variance, f32."""
-    arrays = stored("letter")
-    mean, deviation = arrays["X_train"].mean(axis=0), arrays["X_train"].std(axis=0)
-    X, X_test = (
-        ((arrays[f"X_{part}"] - mean) / deviation).astype(np.float32) for part in ("train", "test")
-    )
-    return X, arrays["y_train"], X_test, arrays["y_test"]
-
-
-def mnist_split() -> Split:
-    """Handwritten digits, 784 pixels in [0, 1], f32."""
-    arrays = stored("mnist")
-    X, X_test = (arrays[f"X_{part}"] / np.float32(255) for part in ("train", "test"))
-    return X, arrays["y_train"], X_test, arrays["y_test"]
+    X, y, X_test, y_test = given("a9a")
+    return sp.csr_matrix(X, dtype=np.float64), y, sp.csr_matrix(X_test, dtype=np.float64), y_test

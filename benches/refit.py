@@ -17,11 +17,7 @@ standardised. Sets that are not at hand are reported as missing.
 
 from __future__ import annotations
 
-import os
-
-# One thread for everyone, set before NumPy loads its libraries.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PEGASOS_NUM_THREADS"):
-    os.environ[name] = "1"
+import one_thread  # noqa: F401, I001 before NumPy
 
 import sys
 import time
@@ -35,9 +31,10 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from budget import load, row
-from compare import head
+from budget import row
+from harness import head, load
 from pegasos import KernelPegasosClassifier
+from problems import SETS
 
 #: What the relative gap must come down to.
 TOL = 1e-2
@@ -98,7 +95,7 @@ def start(kind: str, X: np.ndarray, y: np.ndarray, budget: int, gamma: float, se
 
 def landmarks() -> None:
     for name, budget, gammas, alphas, orders in CELLS:
-        data = load(name)
+        data = load(SETS, name)
         if data is None:
             continue
         X, y, X_test, y_test = data
@@ -123,7 +120,7 @@ def rounds() -> None:
     for name, budget, c, alpha in (
         ("letter", 100, 1, 1e-5), ("usps", 500, 1, 3e-5), ("covtype15k", 500, 4, 1e-5), ("checkerboard 100k", 100, 8, 1e-6)
     ):
-        if (data := load(name)) is None:
+        if (data := load(SETS, name)) is None:
             continue
         X, y, X_test, y_test = data
         for kind, params in (
@@ -150,7 +147,7 @@ def timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def times() -> None:
-    if (data := load("letter")) is None:
+    if (data := load(SETS, "letter")) is None:
         return
     X, y, X_test, y_test = data
     d = X.shape[1]
@@ -187,7 +184,7 @@ def times() -> None:
 
 def size() -> None:
     for name, c, alpha in (("letter", 2, 1e-5), ("usps", 1, 3e-5)):
-        if (data := load(name)) is None:
+        if (data := load(SETS, name)) is None:
             continue
         X, y, X_test, y_test = data
         gamma = c / X.shape[1]

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import problems
-from compare import head
+from harness import head
 from pegasos import PegasosClassifier
 
 COMMON = dict(alpha=1e-4, fit_intercept=False, random_state=0, solver="pegasos")

@@ -1,0 +1,87 @@
+"""What the programs in this folder share: sizes, the head of a record, its rows, sets that are missing.
+
+A program of `reproduce.py` begins with
+
+    run = harness.begin(__doc__, "data,setting,accuracy")
+
+which reads its command line (`--full` for the sizes of the record, none for the quick form, `--tiny` for a
+minute's check that it still runs) and prints the head; then it prints a row for every figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import sklearn
+
+import pegasos
+
+T = TypeVar("T")
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def head(command: str, columns: str, threads: str = "one thread") -> None:
+    """What stands above the rows: the machine, the versions, the command."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
+    ).stdout.strip()
+    print(f"# {processor()}, {os.cpu_count()} cores, {threads} used")
+    print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
+          f"numpy {np.__version__}, Python {platform.python_version()}")
+    print(f"# python {command}")
+    print(columns, flush=True)
+
+
+class Run:
+    """A run of one program: how large, and where its rows go."""
+
+    def __init__(self, size: str) -> None:
+        self.size = size
+        self._rows = csv.writer(sys.stdout, lineterminator="\n")
+
+    def pick(self, *, quick: T, full: T, tiny: T) -> T:
+        """The value that belongs to the size of this run."""
+        return {"quick": quick, "full": full, "tiny": tiny}[self.size]
+
+    def row(self, *cells: Any) -> None:
+        """A row; numbers with six digits."""
+        self._rows.writerow(f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells)
+        sys.stdout.flush()
+
+
+def load(sets: Mapping[str, Callable[[], T]], name: str) -> T | None:
+    """A data set, or None after saying that it is missing."""
+    try:
+        return sets[name]()
+    except FileNotFoundError as error:
+        print(f"# missing: {error}", flush=True)
+        return None
+
+
+def begin(doc: str, columns: str) -> Run:
+    """Reads the command line of a program, prints the head of its record."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--full", dest="size", action="store_const", const="full", default="quick",
+                       help="the sizes of the record")
+    sizes.add_argument("--tiny", dest="size", action="store_const", const="tiny",
+                       help="only to see that it runs")
+    run = Run(parser.parse_args().size)
+    program = f"benches/{Path(sys.argv[0]).name}"
+    head(" ".join([program, *sys.argv[1:]]), columns)
+    return run
