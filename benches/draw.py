@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).parent
 DOCS = ROOT.parent / "docs"
 QUICK = ROOT / "record" / "quick"
@@ -105,9 +107,243 @@ def refit(rows: list[Row]) -> Any:
     return figure
 
 
+#: The methods of the ICML paper, as its pictures name them; the i-th has the i-th look.
+METHODS = {
+    "unbudgeted": "no budget",
+    "random": "random removal",
+    "remove": "removal of the smallest",
+    "project": "projection",
+    "merge": "merging",
+    "merge, averaged": "merging, averaged",
+    "Projectron++": "Projectron++",
+}
+
+
+def by_budget(rows: list[Row], label: str, **size: float) -> tuple[Any, list[tuple[Any, dict[str, list[Row]]]]]:
+    """A figure with a panel for each set and budget; the panels, and the rows of each method in them."""
+    sets = groups(rows, "data")
+    budgets = sorted(set(groups(rows, "budget")) - {"0"}, key=int)
+    cells = [(name, budget) for budget in budgets for name in sets]
+    figure, axes = panels(len(cells), len(sets), **size)
+    found = []
+    for axis, (name, budget) in zip(axes, cells, strict=True):
+        axis.set(xscale="log", title=f"{name}, B = {budget}", xlabel="examples")
+        kinds = groups((row for row in sets[name] if row["budget"] in ("0", budget)), "method")
+        found.append((axis, {kind: kinds[kind] for kind in METHODS if kind in kinds}))
+    for axis in axes[:: len(sets)]:
+        axis.set_ylabel(label)
+    return figure, found
+
+
+def common_legend(figure: Any, axis: Any) -> None:
+    """One legend for all panels, below them."""
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, handlelength=3.5)
+
+
+def evolution(rows: list[Row]) -> Any:
+    """Accuracy by the number of examples; the scale is that of the logarithm of the error."""
+
+    def height(accuracy: Any) -> Any:
+        return -np.log10(100.001 - accuracy)
+
+    figure, found = by_budget(rows, "test accuracy, %", height=3.4)
+    for axis, kinds in found:
+        axis.set_yscale("function", functions=(height, lambda y: 100.001 - 10.0**-y))
+        for i, (kind, label) in enumerate(METHODS.items()):
+            points = kinds.get(kind, [])
+            which = dict(markevery=(i % 4, 4))
+            axis.plot(numbers(points, "n"), numbers(points, "accuracy"), **look(i, label=label, **which))
+        low, high = height(np.array(axis.get_ylim()))
+        ticks = [99.9]
+        for tick in (99.8, 99.5, 99, 98, 95, 90, 85, 80, 75, 70, 60, 50, 40, 20, 0):
+            if height(ticks[-1]) - height(tick) > 0.07 * (high - low):
+                ticks.append(tick)
+        inside = [tick for tick in ticks if low <= height(tick) <= high]
+        axis.set_yticks(inside, [f"{tick:g}" for tick in inside])
+        axis.set_yticks([], minor=True)
+    common_legend(figure, found[0][0])
+    return figure
+
+
+def growth(rows: list[Row]) -> Any:
+    """Seconds by the number of examples, and what lines of slope 1 and 2 look like."""
+    rows = [row for row in rows if row["part"] == "time"]
+    figure, found = by_budget(rows, "seconds")
+    n, seconds = min(numbers(rows, "n")), max(numbers(rows, "figure"))
+    for axis, kinds in found:
+        for i, (kind, label) in enumerate(METHODS.items()):
+            if points := kinds.get(kind):
+                axis.plot(numbers(points, "n"), numbers(points, "figure"), **look(i, label=label))
+        for slope in (1, 2):
+            ends = [5.0**-2 * seconds, 5.0 ** (slope - 2) * seconds]
+            axis.plot([n, 5.0 * n], ends, color="black", linewidth=0.8)
+            axis.annotate(f" slope {slope}", (5.0 * n, ends[1]), fontsize=8, va="center")
+        axis.set(yscale="log", ylim=(min(numbers(rows, "figure")) / 1.5, 1.5 * seconds))
+    common_legend(figure, found[0][0])
+    return figure
+
+
+def plain(axis: Any) -> None:
+    """Ticks at 1, 2, 5, 10, ..., written so, of a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def orders(rows: list[Row]) -> Any:
+    """Suboptimality by epochs, for each way of sampling; the range of the seeds behind the mean."""
+    labels = {
+        "replacement": "with replacement",
+        "fixed": "one permutation for all epochs",
+        "shuffle": "a fresh permutation each epoch",
+        "blocks": "fresh, in blocks of 32 rows",
+    }
+    sets = groups(rows, "data")
+    figure, axes = panels(len(sets))
+    for axis, (name, own) in zip(axes, sets.items(), strict=True):
+        kinds = groups(own, "order")
+        for i, (kind, label) in enumerate(labels.items()):
+            points = kinds.get(kind, [])
+            epochs = numbers(points, "epoch")
+            axis.plot(epochs, numbers(points, "mean"), **look(i, label=label))
+            axis.fill_between(
+                epochs, numbers(points, "least"), numbers(points, "most"), color=LOOKS[i][0], alpha=0.15, linewidth=0
+            )
+        axis.set(xscale="log", yscale="log", title=f"{name}, alpha = {own[0]['alpha']}", xlabel="epochs")
+        plain(axis.xaxis)
+    for axis in axes[::3]:
+        axis.set_ylabel("(P(w) - P*) / P*")
+    common_legend(figure, axes[0])
+    return figure
+
+
+def batches(rows: list[Row]) -> Any:
+    """Steps and examples to a given suboptimality, and the suboptimality after some epochs, by the size of a batch."""
+    sets = groups(rows, "data")
+    figure, axes = panels(3)
+    for i, (name, own) in enumerate(sets.items()):
+        parts = groups(own, "part")
+        needed = parts.get("steps", [])
+        sizes, examples = numbers(needed, "batch"), numbers(needed, "examples")
+        axes[0].plot(sizes, numbers(needed, "steps"), **look(i, label=name))
+        axes[1].plot(sizes, [count / examples[0] for count in examples], **look(i))
+        epochs = max(numbers(parts["after"], "target"))
+        after = [row for row in parts["after"] if float(row["target"]) == epochs]
+        axes[2].plot(numbers(after, "batch"), numbers(after, "suboptimality"), **look(i))
+    ends = [1.0, 1024.0]
+    axes[0].plot(ends, [5e5, 5e5 / 1024], color="black", linewidth=0.8)
+    axes[0].annotate("1/k", (16, 5e5 / 16), fontsize=8, xytext=(4, 4), textcoords="offset points")
+    axes[0].set(title="steps to within 10% of the optimum", ylabel="steps")
+    axes[1].set(title="the same in examples, over those of k = 1", ylabel="ratio")
+    axes[2].set(title=f"after {epochs:g} epochs", ylabel="(P(w) - P*) / P*")
+    for axis in axes:
+        axis.set(xscale="log", yscale="log", xlabel="batch size k", xticks=[1, 4, 16, 64, 256, 1024])
+        axis.set_xticklabels(["1", "4", "16", "64", "256", "1024"])
+        axis.minorticks_off()
+    plain(axes[1].yaxis)
+    common_legend(figure, axes[0])
+    return figure
+
+
+def theory(rows: list[Row]) -> Any:
+    """Averaged losses beside the bounds on them: a column for each of three sets, a line for each size of batch."""
+    labels = {
+        "bound": "equation 6: at most this",
+        "lemma": "Lemma 2.1: at most this",
+        "value": "mean of $J_t(w_t) - J_t(w^*)$",
+        "average": "$P - P^*$ of the mean of the iterates",
+        "last": "$P - P^*$ of the last iterate",
+    }
+    sets = list(groups((row for row in rows if row["part"] == "bound"), "data").items())[:3]
+    cells = [(name, own, setting) for setting in ("1", "all") for name, own in sets]
+    figure, axes = panels(len(cells), len(sets))
+    for axis, (name, own, setting) in zip(axes, cells, strict=True):
+        points = groups(own, "setting")[setting]
+        for i, (column, label) in enumerate(labels.items()):
+            axis.plot(numbers(points, "count"), numbers(points, column), **look(i, label=label))
+        size = "one example a step" if setting == "1" else "all examples in every step"
+        axis.set(xscale="log", title=f"{name}, {size}", xlabel="steps T")
+        axis.set_yscale("log", nonpositive="mask")
+    for axis in axes[:: len(sets)]:
+        axis.set_ylabel("above the optimum")
+    common_legend(figure, axes[0])
+    return figure
+
+
+def certificate(rows: list[Row]) -> Any:
+    """What a fit knows of its error, and its error, by epochs."""
+    labels = {"pegasos": "Pegasos", "auto": "dual ascent after one epoch of it"}
+    sets = groups((row for row in rows if row["part"] == "certificate"), "data")
+    figure, axes = panels(len(sets))
+    for axis, (name, own) in zip(axes, sets.items(), strict=True):
+        solvers = groups(own, "setting")
+        for i, (solver, label) in enumerate(labels.items()):
+            points = solvers.get(solver, [])
+            epochs = numbers(points, "count")
+            axis.plot(epochs, numbers(points, "bound"), **look(2 * i, label=f"{label}: certified"))
+            axis.plot(epochs, numbers(points, "value"), **look(2 * i + 1, label=f"{label}: true"))
+        axis.set(xscale="log", yscale="log", title=f"{name}, alpha = {own[0]['alpha']}", xlabel="epochs")
+        plain(axis.xaxis)
+    for axis in axes[::3]:
+        axis.set_ylabel("distance to the optimum, over P*")
+    common_legend(figure, axes[0])
+    return figure
+
+
+def regret(rows: list[Row]) -> Any:
+    """Regret as rounds go on, in units in which the theory's rate is a level line."""
+    rates = {
+        "sqrt": (r"$1/\sqrt{t}$", r"total / $\sqrt{T}$", lambda T: T / np.sqrt(T)),
+        "log": (r"$1/(\alpha t)$", r"total / $(1 + \ln T)$", lambda T: T / (1.0 + np.log(T))),
+    }
+    labels = {"worst": "the theorem's worst case", "bound": "regret_bound_", "regret": "regret"}
+    cells = groups((row for row in rows if row["part"] == "bound"), "steps")
+    streams = len(groups(next(iter(cells.values())), "stream"))
+    figure, axes = panels(sum(len(groups(own, "stream")) for own in cells.values()), streams)
+    each = iter(axes)
+    for steps, own in cells.items():
+        kind, unit, scale = rates[steps]
+        for stream, points in groups(own, "stream").items():
+            axis = next(each)
+            rounds = np.array(numbers(points, "rounds"))
+            for i, (column, label) in enumerate(labels.items()):
+                axis.plot(rounds, scale(rounds) * numbers(points, column), **look(i, label=label))
+            axis.axhline(0.0, color="black", linewidth=0.8)
+            axis.set(xscale="log", title=f"{stream}, steps {kind}", xlabel="rounds T", ylabel=unit)
+    common_legend(figure, axes[0])
+    return figure
+
+
+def delay(rows: list[Row]) -> Any:
+    """Regret by the delay of gradients, and what the bound allows."""
+    streams = groups((row for row in rows if row["part"] == "delay"), "stream")
+    figure, axes = panels(2)
+    for i, (stream, points) in enumerate(streams.items()):
+        names = [f"{int(row['delay']):,}" for row in points]
+        axes[0].plot(names, numbers(points, "regret"), **look(i, label=stream))
+        axes[1].plot(names, numbers(points, "bound"), **look(i))
+    axes[0].axhline(0.0, color="black", linewidth=0.8)
+    axes[0].set(title="regret", ylabel="per round")
+    axes[0].legend(fontsize=8, handlelength=3.5)
+    axes[1].set(title="regret_bound_", yscale="log")
+    for axis in axes:
+        axis.set_xlabel("delay in rounds")
+    return figure
+
+
 #: Picture: the record it is drawn from, and how.
 PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "refit": ("refit", refit),
+    "evolution": ("evolution", evolution),
+    "growth": ("growth", growth),
+    "orders": ("orders", orders),
+    "batches": ("batches", batches),
+    "theory": ("theory", theory),
+    "certificate": ("theory", certificate),
+    "regret": ("regret", regret),
+    "delay": ("regret", delay),
 }
 
 #: Table: the record it is made of, and how its lines come about.

@@ -16,7 +16,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,13 +50,17 @@ def head(command: str, columns: str, threads: str = "one thread") -> None:
 class Run:
     """A run of one program: how large, and where its rows go."""
 
-    def __init__(self, size: str) -> None:
-        self.size = size
+    def __init__(self, size: str, only: Sequence[str] = ()) -> None:
+        self.size, self.only = size, only
         self._rows = csv.writer(sys.stdout, lineterminator="\n")
 
     def pick(self, *, quick: T, full: T, tiny: T) -> T:
         """The value that belongs to the size of this run."""
         return {"quick": quick, "full": full, "tiny": tiny}[self.size]
+
+    def wanted(self, names: Iterable[str]) -> list[str]:
+        """Those of the data sets that the command line names, or all."""
+        return [name for name in names if not self.only or name in self.only]
 
     def row(self, *cells: Any) -> None:
         """A row; numbers with six digits."""
@@ -81,7 +85,9 @@ def begin(doc: str, columns: str) -> Run:
                        help="the sizes of the record")
     sizes.add_argument("--tiny", dest="size", action="store_const", const="tiny",
                        help="only to see that it runs")
-    run = Run(parser.parse_args().size)
+    parser.add_argument("only", nargs="*", metavar="DATA", help="only these data sets (all)")
+    options = parser.parse_args()
+    run = Run(options.size, options.only)
     program = f"benches/{Path(sys.argv[0]).name}"
     head(" ".join([program, *sys.argv[1:]]), columns)
     return run

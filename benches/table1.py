@@ -231,15 +231,15 @@ def main() -> None:
         __doc__, "data,examples,strategy,B,kind,chosen,gamma,orders,vectors,mean,deviation,paper,paper deviation"
     )
     names = ("usps", "usps [0,1]", "letter", "covtype15k")
-    for name in run.pick(quick=names, full=names, tiny=names[2:3]):
+    for name in run.wanted(run.pick(quick=names, full=names, tiny=names[2:3])):
         if (data := load(SETS, name)) is not None:
             table(run, Problem(name, data, run))
-    for name, make, n in (
-        ("checkerboard", make_checkerboard, run.pick(quick=50_000, full=10_000_000, tiny=2000)),
-        ("waveform", make_waveform, run.pick(quick=50_000, full=2_000_000, tiny=0)),
-    ):
-        if not n:
-            continue
+    streams = {
+        "checkerboard": (make_checkerboard, run.pick(quick=50_000, full=10_000_000, tiny=2000)),
+        "waveform": (make_waveform, run.pick(quick=50_000, full=2_000_000, tiny=2000)),
+    }
+    for name in run.wanted(streams if run.size != "tiny" else ["checkerboard"]):
+        make, n = streams[name]
         n_test = run.pick(quick=20_000, full=100_000, tiny=1000)
         data = generated(make, n, n_test)
         held = make(n_test, 2)

@@ -147,9 +147,19 @@ impl Descent {
             }
             self.best = Some((value, Point { dual, w }));
         }
-        // Half of the tolerance, as the model will be that of the image.
-        if primal - value <= tol / 2.0 * primal {
-            return Some(false);
+        // The model will be that of the image, which a small lambda leaves far from w until the gradient
+        // is far smaller still.
+        if primal - value <= tol * primal {
+            let reached = lambda / 2.0 * inner(&image, &image)
+                + (0..n)
+                    .zip(self.dots(data, &image)?)
+                    .map(|(i, score)| {
+                        per_row(i) * loss.value_and_coef(&[score], data.label(i), &mut [0.0])
+                    })
+                    .sum::<f64>();
+            if reached - value <= tol * reached {
+                return Some(false);
+            }
         }
         // The part of the gap that a gradient of 0 would not have.
         if lambda * inner(&away, &away) <= 0.1 * (primal - value) {

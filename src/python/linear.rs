@@ -156,8 +156,10 @@ fn begin_dual<X: Rows, L: Loss + Clone + Send>(
     })?)
 }
 
-/// How many times the tolerance the gap must be for a leap to be worth its time.
+/// How many times the tolerance the gap must be for a leap to be worth its time; a gap of most of the
+/// objective always is.
 const FAR: f64 = 10.0;
+const MOST: f64 = 0.5;
 
 /// A leap of every problem that is far from solved.
 fn leap<X: Rows, L: Loss + Clone + Send>(
@@ -168,14 +170,18 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
     threads: usize,
 ) -> PyResult<()> {
     let mut leaps = py.detach(|| {
-        let begin = |p: &Problem<X::Scalar, L>| {
-            let dual = p.dual.as_ref().filter(|_| p.solved.is_none());
-            match dual.filter(|dual| !dual.may_be_solved(FAR * tol)) {
-                Some(dual) => dual.begin_leap(data),
-                None => Ok(None),
+        let far = (FAR * tol).min(MOST);
+        let begin = |p: &mut Problem<X::Scalar, L>| {
+            let Some(dual) = p.dual.as_mut().filter(|_| p.solved.is_none()) else {
+                return Ok(None);
+            };
+            // What a pass has seen may be far from the truth where every step undoes others.
+            if dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far {
+                return Ok(None);
             }
+            dual.begin_leap(data)
         };
-        lock(problems).iter().map(begin).collect::<Result<Vec<_>, _>>()
+        lock(problems).iter_mut().map(begin).collect::<Result<Vec<_>, _>>()
     })?;
     let pool = pool_for(threads, leaps.len())?;
     let mut over = vec![false; leaps.len()];

@@ -1,0 +1,290 @@
+"""Accuracy against training time and against model size: ours beside scikit-learn's machines, on every data set.
+
+    python benches/front.py --full
+
+Every family of machines has its settings: sizes, epochs or tolerances, from the cheapest sensible one to the dearest. The
+rest (alpha or C, gamma, the loss) is chosen on a fifth of the rows to train on, held out, by machines trained on some
+thousands of the other rows: first on a coarse grid, then the neighbours of the best gamma. The best two choices are then
+fitted with every setting, on all rows, one thread for everyone. Columns:
+
+* family, setting: which machine, and which point of its curve.
+* chosen: what was chosen on held-out rows.
+* seconds: of `fit` as a user calls it; the median of as many as take two seconds, nine at most.
+* numbers: how many numbers the model consists of (coefficients and vectors; for sparse vectors, what is not zero).
+* microseconds: to predict one row, of some thousands at once.
+* accuracy: on the test rows, in %; and the deviation that so many test rows leave it.
+
+SVC is exact and takes a time that grows with the square of the rows: where there are more than 100,000, it is given the first
+20,000, and so is said.
+"""
+
+from __future__ import annotations
+
+import one_thread  # noqa: F401, I001 before NumPy
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+
+from harness import Run, begin, load
+from pegasos import KernelPegasosClassifier, PegasosClassifier
+from pegasos.datasets import make_checkerboard, make_waveform
+from problems import SETS, Split, generated, split, table
+
+Choice = dict[str, Any]
+
+
+class Family(NamedTuple):
+    """Machines that differ in a setting, and what has to be chosen for all of them."""
+
+    name: str
+    make: Callable[..., Any]
+    settings: dict[str, Choice]
+    probe: Choice
+    choices: dict[str, tuple[Any, ...]]
+    rows: int  # to choose with
+
+
+class FirstRows(ClassifierMixin, BaseEstimator):
+    """An estimator that is given the first rows only."""
+
+    def __init__(self, estimator: Any, rows: int) -> None:
+        self.estimator = estimator
+        self.rows = rows
+
+    def fit(self, X: Any, y: np.ndarray) -> FirstRows:
+        self.estimator_ = clone(self.estimator).fit(X[: self.rows], y[: self.rows])
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(X)
+
+
+def nystroem(n_components: int, gamma: float, last: Callable[..., Any], **params: Any) -> Any:
+    return make_pipeline(Nystroem(gamma=gamma, n_components=n_components, random_state=0), last(**params))
+
+
+def first_svc(rows: int | None = None, **params: Any) -> Any:
+    machine = SVC(cache_size=1000, **params)
+    return FirstRows(machine, rows) if rows else machine
+
+
+def linear_families(run: Run, n_classes: int) -> list[Family]:
+    alphas = tuple(10.0 ** -np.arange(2, 8))
+    losses: list[Choice] = [dict(loss="hinge"), dict(loss="squared_hinge"), dict(loss="log_loss")]
+    ours = losses
+    if n_classes > 2:
+        ours = [*(loss | dict(multi_class="ovr") for loss in losses), dict(loss="hinge")]
+    one = dict(max_iter=1, tol=None, solver="pegasos")
+    return [
+        Family(
+            "PegasosClassifier", partial(PegasosClassifier, random_state=0),
+            {
+                "an epoch": one | dict(sampling="blocks"),
+                "an epoch, averaged": one | dict(average="polynomial"),
+                "five epochs, averaged": one | dict(max_iter=5, average="polynomial"),
+                "tol=0.1": dict(tol=0.1),
+                "tol=0.01": dict(tol=0.01),
+                "tol=0.001": dict(tol=0.001, max_iter=1000),
+            },
+            dict(tol=0.01), dict(alpha=alphas, _=tuple(ours)), 100_000,
+        ),
+        Family(
+            "SGDClassifier", partial(SGDClassifier, random_state=0),
+            {
+                "an epoch": dict(max_iter=1, tol=None),
+                "five epochs": dict(max_iter=5, tol=None),
+                "five epochs, averaged": dict(max_iter=5, tol=None, average=True),
+                "twenty epochs": dict(max_iter=20, tol=None),
+                "twenty epochs, averaged": dict(max_iter=20, tol=None, average=True),
+                "default": {},
+            },
+            dict(max_iter=10, tol=None), dict(alpha=alphas, _=(losses[0], losses[2])), 100_000,
+        ),
+        Family(
+            "LinearSVC", partial(LinearSVC, random_state=0),
+            {"tol=1": dict(tol=1.0), "tol=0.1": dict(tol=0.1), "tol=0.01": dict(tol=0.01), "default": {}},
+            dict(tol=0.01), dict(C=(0.001, 0.01, 0.1, 1.0, 10.0), _=tuple(losses[:2])), 20_000,
+        ),
+    ]
+
+
+def kernel_families(run: Run, n: int, scale: float, sparse: bool) -> list[Family]:
+    gammas = tuple(scale * c for c in (0.25, 1.0, 4.0, 16.0))
+    rows = run.pick(quick=2000, full=8000, tiny=300)
+    sizes = run.pick(quick=(20, 100, 500), full=(20, 50, 100, 200, 500, 1000, 2000), tiny=(20,))
+    components = run.pick(quick=(100, 500), full=(20, 100, 500, 2000), tiny=(20,))
+    if n > 200_000:
+        components = components[:3]
+    budget = partial(KernelPegasosClassifier, random_state=0)
+    plain = dict(tol=None, refit=False)
+    sgd = dict(last=SGDClassifier, max_iter=5, tol=None, random_state=0)
+    families = []
+    if not sparse:
+        if run.size == "full" and n >= 50_000:
+            sizes = (*sizes, 4000)
+        families = [
+            Family(
+                "on a budget", budget, {f"B={B}": plain | dict(budget=B) for B in sizes},
+                plain | dict(budget=min(200, rows // 4)), dict(gamma=gammas, alpha=(1e-4, 1e-5)), rows,
+            ),
+            Family(
+                "on a budget, refitted", budget, {f"B={B}": dict(budget=B, tol=0.01) for B in sizes},
+                dict(budget=min(500, rows // 4), tol=0.05), dict(gamma=gammas, alpha=(1e-4, 1e-5, 1e-6)), rows,
+            ),
+        ]
+    return [
+        *families,
+        Family(
+            "KernelPegasosClassifier", budget,
+            {
+                "a pass": dict(tol=None, max_iter=1),
+                "three passes": dict(tol=None, max_iter=3),
+                "ten passes": dict(tol=None, max_iter=10),
+                "tol=0.01": dict(solver="auto", tol=0.01, max_iter=100),
+            },
+            dict(tol=None, max_iter=3), dict(gamma=gammas, alpha=(1e-3, 1e-4, 1e-5, 1e-6)), rows,
+        ),
+        Family(
+            "Nystroem + SGDClassifier", partial(nystroem, **sgd),
+            {f"{m} components": dict(n_components=m) for m in components},
+            dict(n_components=min(200, rows // 4)), dict(gamma=gammas, alpha=(1e-4, 1e-5, 1e-6)), rows,
+        ),
+        Family(
+            "Nystroem + LinearSVC", partial(nystroem, last=LinearSVC),
+            {f"{m} components": dict(n_components=m) for m in components if m <= 500},
+            dict(n_components=min(100, rows // 4)), dict(gamma=gammas, C=(1.0, 10.0)), rows // 2,
+        ),
+        Family(
+            "SVC", first_svc,
+            {"": {}} if n <= 100_000 else {"of 20,000 rows": dict(rows=run.pick(quick=2000, full=20_000, tiny=300))},
+            {}, dict(gamma=gammas, C=(1.0, 10.0, 100.0)), rows,
+        ),
+    ]
+
+
+def combinations(choices: dict[str, tuple[Any, ...]]) -> Iterable[Choice]:
+    """Every combination; the values of "_" are themselves several parameters."""
+    for values in itertools.product(*choices.values()):
+        choice = dict(zip(choices, values, strict=True))
+        yield choice.pop("_", {}) | choice
+
+
+def choose(family: Family, X: Any, y: np.ndarray, X_held: Any, y_held: np.ndarray, most: int) -> list[Choice]:
+    """The best few choices, by held-out rows."""
+    X, y = X[: family.rows], y[: family.rows]
+    found: list[tuple[float, Choice]] = []
+
+    def judge(choice: Choice) -> None:
+        if all(choice != other for _, other in found):
+            model = family.make(**family.probe, **choice).fit(X, y)
+            found.append((float(np.mean(model.predict(X_held) == y_held)), choice))
+
+    for choice in combinations(family.choices):
+        judge(choice)
+    if "gamma" in family.choices:
+        best = max(found, key=lambda pair: pair[0])[1]
+        for factor in (0.5, 2.0):
+            judge(best | dict(gamma=best["gamma"] * factor))
+    found.sort(key=lambda pair: -pair[0])
+    return [choice for _, choice in found[:most]]
+
+
+def size(model: Any) -> int:
+    """How many numbers a model consists of."""
+    if hasattr(model, "steps"):
+        return sum(size(part) for _, part in model.steps)
+    model = getattr(model, "estimator_", model)
+    parts = ("coef_", "intercept_", "support_vectors_", "dual_coef_", "components_", "normalization_")
+    if hasattr(model, "support_vectors_"):
+        parts = ("support_vectors_", "dual_coef_")
+    arrays = (getattr(model, part) for part in parts if hasattr(model, part))
+    return sum(array.nnz if sp.issparse(array) else np.size(array) for array in arrays)
+
+
+def measured(run: Run, name: str, family: Family, setting: str, choice: Choice, data: Split) -> None:
+    X, y, X_test, y_test = data
+    make = partial(family.make, **family.settings[setting], **choice)
+    times: list[float] = []
+    while not times or (len(times) < 9 and sum(times) < 2.0):
+        model = make()
+        start = time.perf_counter()
+        model.fit(X, y)
+        times.append(time.perf_counter() - start)
+    some = X_test[:5000]
+    start = time.perf_counter()
+    model.predict(some)
+    per_row = (time.perf_counter() - start) / some.shape[0] * 1e6
+    right = float(np.mean(model.predict(X_test) == y_test))
+    deviation = np.sqrt(right * (1.0 - right) / len(y_test))
+    chosen = " ".join(f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}" for key, value in choice.items())
+    run.row(
+        name, len(y), family.name, setting, chosen, float(np.median(times)), size(model), per_row,
+        100.0 * right, 100.0 * float(deviation),
+    )
+
+
+def compare(run: Run, name: str, data: Split) -> None:
+    X, y, X_test, y_test = data
+    rows = run.pick(quick=10_000, full=len(y), tiny=400)
+    if rows < len(y):
+        X, y, X_test, y_test = X[:rows], y[:rows], X_test[:rows], y_test[:rows]
+    n, sparse = len(y), sp.issparse(X)
+    X_rest, X_held, y_rest, y_held = train_test_split(X, y, test_size=0.2, random_state=0)
+    X_held, y_held = X_held[:10_000], y_held[:10_000]
+    some = X[:2000]
+    # What SVC and our machines call gamma="scale".
+    scale = 1.0 / (X.shape[1] * float(some.toarray().var() if sparse else some.var()))
+    families = linear_families(run, len(np.unique(y))) + kernel_families(run, n, scale, sparse)
+    if sparse and n > 100_000:
+        families = [family for family in families if family.name != "KernelPegasosClassifier"]
+    for family in families:
+        choices = choose(family, X_rest, y_rest, X_held, y_held, run.pick(quick=1, full=2, tiny=1))
+        for setting in family.settings:
+            for choice in choices:
+                measured(run, name, family, setting, choice, (X, y, X_test, y_test))
+
+
+def problems(run: Run) -> dict[str, Callable[[], Split]]:
+    """The data sets; generated ones with so many rows to test on that noise is below a tenth of a point."""
+    n_test = run.pick(quick=20_000, full=400_000, tiny=1000)
+    return {
+        "letter": SETS["letter"],
+        "usps": SETS["usps [0,1]"],
+        "covtype15k": SETS["covtype15k"],
+        "news20": SETS["news20"],
+        "a9a": SETS["a9a {0,1}"],
+        "mnist": SETS["mnist [0,1]"],
+        "waveform": lambda: generated(make_waveform, 100_000, n_test),
+        "checkerboard": lambda: generated(make_checkerboard, 100_000, n_test),
+        "table": lambda: split(*table(500_000 + n_test), 500_000),
+        "words": SETS["words"],
+    }
+
+
+def main() -> None:
+    # A peer that does not get to its tolerance in its default number of steps is a point all the same.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    run = begin(__doc__, "data,rows,family,setting,chosen,seconds,numbers,microseconds,accuracy,deviation")
+    sets = problems(run)
+    for name in run.wanted(sets if run.size != "tiny" else ["checkerboard"]):
+        if (data := load(sets, name)) is not None:
+            compare(run, name, data)
+
+
+if __name__ == "__main__":
+    main()
