@@ -3,24 +3,21 @@
     python benches/draw.py             from the last full record of each program, into docs/
     python benches/draw.py --quick     from the last quick run, into benches/record/quick/
 
-needs matplotlib. Pictures can be read in black and white: every line has its own marker and dashes; the colours are Okabe
-and Ito's, which the colour-blind can tell apart. Tables stand in docs/results.md between comments that name them.
+needs matplotlib. Pictures can be read in black and white: every line has its own marker and dashes; most colours are Okabe
+and Ito's, which the colour-blind can tell apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).parent
+from tables import COLUMNS, OURS, QUICK, ROOT, Row, cells, filled, front, groups, numbers, record
+
 DOCS = ROOT.parent / "docs"
-QUICK = ROOT / "record" / "quick"
 
 #: Colour, marker and dashes of the first line of a picture, the second, ...
 LOOKS = (
@@ -31,36 +28,9 @@ LOOKS = (
     ("#D55E00", "v", (0, (5, 1, 1, 1, 1, 1))),
     ("#56B4E9", "P", (0, (1, 2))),
     ("#000000", "*", (0, (8, 2))),
-    ("#999999", "X", (0, (3, 1))),
+    ("#777777", "X", (0, (3, 1))),
+    ("#882255", "<", (0, (6, 2, 2, 2))),
 )
-
-Row = dict[str, str]
-
-
-def record(name: str, quick: bool) -> list[Row]:
-    """The rows of the last record of a program; none if there is none."""
-    if quick:
-        files = [path for path in [QUICK / f"{name}.csv"] if path.exists()]
-    else:
-        pattern = f"{name}-20*.csv"
-        files = sorted((ROOT / "record").glob(f"*/{pattern}"), key=lambda path: path.name)
-    if not files:
-        print(f"missing: there is no record of {name}")
-        return []
-    with open(files[-1], newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
-def groups(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
-    """The rows of each value of a column, in the order of their first rows."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row[column], []).append(row)
-    return found
-
-
-def numbers(rows: Iterable[Row], column: str) -> list[float]:
-    return [float(row[column]) for row in rows]
 
 
 def panels(count: int, columns: int = 3, width: float = 4.5, height: float = 3.6) -> tuple[Any, list[Any]]:
@@ -83,6 +53,25 @@ def look(i: int, **more: Any) -> dict[str, Any]:
     """How the i-th line of a picture looks."""
     colour, marker, dashes = LOOKS[i]
     return dict(color=colour, marker=marker, linestyle=dashes, markersize=5, linewidth=1.4) | more
+
+
+def errors(axis: Any, accuracies: Iterable[float]) -> None:
+    """A scale of accuracies, in %, on which equal ratios of errors are equally far apart."""
+
+    def height(accuracy: Any) -> Any:
+        return -np.log10(100.001 - accuracy)
+
+    axis.set_yscale("function", functions=(height, lambda y: 100.001 - 10.0**-y))
+    low, high = (float(height(end)) for end in (min(accuracies), max(accuracies)))
+    low, high = low - 0.05 * (high - low) - 0.005, high + 0.05 * (high - low) + 0.005
+    axis.set_ylim(100.001 - 10.0**-low, 100.001 - 10.0**-high)
+    ticks = [99.95]
+    for tick in (99.9, 99.8, 99.5, 99, 98.5, 98, 97, 96, 95, 94, 92, 90, 88, 85, 80, 75, 70, 60, 50, 40, 20, 0):
+        if height(ticks[-1]) - height(tick) > 0.07 * (high - low):
+            ticks.append(tick)
+    inside = [tick for tick in ticks if low <= height(tick) <= high]
+    axis.set_yticks(inside, [f"{tick:g}" for tick in inside])
+    axis.set_yticks([], minor=True)
 
 
 def refit(rows: list[Row]) -> Any:
@@ -141,26 +130,14 @@ def common_legend(figure: Any, axis: Any) -> None:
 
 
 def evolution(rows: list[Row]) -> Any:
-    """Accuracy by the number of examples; the scale is that of the logarithm of the error."""
-
-    def height(accuracy: Any) -> Any:
-        return -np.log10(100.001 - accuracy)
-
+    """Accuracy by the number of examples."""
     figure, found = by_budget(rows, "test accuracy, %", height=3.4)
     for axis, kinds in found:
-        axis.set_yscale("function", functions=(height, lambda y: 100.001 - 10.0**-y))
         for i, (kind, label) in enumerate(METHODS.items()):
             points = kinds.get(kind, [])
             which = dict(markevery=(i % 4, 4))
             axis.plot(numbers(points, "n"), numbers(points, "accuracy"), **look(i, label=label, **which))
-        low, high = height(np.array(axis.get_ylim()))
-        ticks = [99.9]
-        for tick in (99.8, 99.5, 99, 98, 95, 90, 85, 80, 75, 70, 60, 50, 40, 20, 0):
-            if height(ticks[-1]) - height(tick) > 0.07 * (high - low):
-                ticks.append(tick)
-        inside = [tick for tick in ticks if low <= height(tick) <= high]
-        axis.set_yticks(inside, [f"{tick:g}" for tick in inside])
-        axis.set_yticks([], minor=True)
+        errors(axis, [a for points in kinds.values() for a in numbers(points, "accuracy")])
     common_legend(figure, found[0][0])
     return figure
 
@@ -333,9 +310,83 @@ def delay(rows: list[Row]) -> Any:
     return figure
 
 
+#: Families of machines in the pictures of fronts; the i-th has the i-th look.
+FAMILIES = {
+    "PegasosClassifier": "PegasosClassifier",
+    "on a budget": "KernelPegasosClassifier(budget=B, refit=False)",
+    "on a budget, refitted": "KernelPegasosClassifier(budget=B)",
+    "KernelPegasosClassifier": "KernelPegasosClassifier()",
+    "SGDClassifier": "SGDClassifier",
+    "LinearSVC": "LinearSVC",
+    "Nystroem + SGDClassifier": "Nystroem + SGDClassifier",
+    "Nystroem + LinearSVC": "Nystroem + LinearSVC",
+    "SVC": "SVC",
+}
+
+
+def fronts(rows: list[Row], column: str, label: str) -> Any:
+    """Accuracy by what it costs: every machine that was tried, and the two fronts. Ours are filled."""
+    sets = groups(rows, "data")
+    figure, axes = panels(len(sets), height=3.8)
+    for axis, (name, own) in zip(axes, sets.items(), strict=True):
+        families = groups(own, "family")
+        for i, (family, title) in enumerate(FAMILIES.items()):
+            points = families.get(family, [])
+            fill = {} if family in OURS else dict(markerfacecolor="none")
+            axis.plot(
+                numbers(points, column), numbers(points, "accuracy"), **look(i, label=title, linestyle="", **fill)
+            )
+        most = max(numbers(own, column))
+        for ours, dashes, colour in ((True, "-", "#0072B2"), (False, "--", "black")):
+            best = front([row for row in own if (row["family"] in OURS) == ours], column)
+            x, y = numbers(best, column), numbers(best, "accuracy")
+            title = "our front" if ours else "the peers' front"
+            axis.step([*x, most], [*y, y[-1]], where="post", color=colour, linestyle=dashes, linewidth=1, label=title)
+        axis.set(xscale="log", title=f"{name}, {int(own[0]['rows']):,} rows", xlabel=label)
+        best = max(numbers(own, "accuracy"))
+        shown = [a for a in numbers(own, "accuracy") if 100.001 - a < 12 * (100.001 - best)]
+        errors(axis, shown)
+    for axis in axes[::3]:
+        axis.set_ylabel("test accuracy, %")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    return figure
+
+
+def table1(rows: list[Row]) -> Any:
+    """Accuracies of Table 1: the paper's with their deviations, ours, and what average and refit add."""
+    kinds = {"plain": "the paper's algorithm, ours", "average": "with the carried average", "refit": "refitted"}
+    names = {key: name for key, (name, _) in COLUMNS.items()}
+    found = cells(rows, "test")
+    sets = groups(rows, "data")
+    figure, axes = panels(len(sets), height=4.4)
+    for axis, name in zip(axes, sets, strict=True):
+        places = [(key, budget) for key in names for budget in ("100", "500")]
+        given = [found[name, key, budget, "plain"] for key, budget in places if (name, key, budget, "plain") in found]
+        heights = [places.index((row["strategy"], row["B"])) for row in given]
+        axis.errorbar(
+            numbers(given, "paper"), heights, xerr=numbers(given, "paper deviation"), color="black", fmt="|",
+            markersize=9, capsize=3, linewidth=1, label="the paper, and its deviation",
+        )
+        for i, (kind, label) in enumerate(kinds.items()):
+            own = [
+                found[name, key, budget, "threshold" if (key, kind) == ("projectron", "plain") else kind]
+                for key, budget in places
+                if (name, key, budget, kind) in found
+            ]
+            spots = [places.index((row["strategy"], row["B"])) for row in own]
+            axis.plot(numbers(own, "mean"), spots, **look(i, label=label, linestyle=""))
+        axis.set_yticks(range(len(places)), [f"{names[key]}, {budget}" for key, budget in places])
+        axis.invert_yaxis()
+        most = max(int(row["examples"]) for row in sets[name])
+        axis.set(title=f"{name}, {most:,} rows", xlabel="test accuracy, %")
+    common_legend(figure, axes[0])
+    return figure
+
+
 #: Picture: the record it is drawn from, and how.
 PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "refit": ("refit", refit),
+    "table1": ("table1", table1),
     "evolution": ("evolution", evolution),
     "growth": ("growth", growth),
     "orders": ("orders", orders),
@@ -344,28 +395,9 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "certificate": ("theory", certificate),
     "regret": ("regret", regret),
     "delay": ("regret", delay),
+    "front-time": ("front", lambda rows: fronts(rows, "seconds", "seconds to fit")),
+    "front-size": ("front", lambda rows: fronts(rows, "numbers", "numbers in the model")),
 }
-
-#: Table: the record it is made of, and how its lines come about.
-TABLES: dict[str, tuple[str, Callable[[list[Row]], list[Sequence[str]]]]] = {}
-
-
-def markdown(lines: list[Sequence[str]]) -> str:
-    first, *rest = ("| " + " | ".join(cells) + " |" for cells in lines)
-    return "\n".join([first, "|" + "---|" * len(lines[0]), *rest])
-
-
-def tables(text: str, quick: bool) -> str:
-    """A page with its tables made anew; a table without a record stays as it is."""
-    for name, (source, lines) in TABLES.items():
-        if rows := record(source, quick):
-            pattern = rf"(<!-- table {name} -->\n).*?(\n<!-- end -->)"
-            made = markdown(lines(rows))
-            text, found = re.subn(pattern, lambda m, made=made: m[1] + made + m[2], text, flags=re.DOTALL)
-            if found != 1:
-                raise SystemExit(f"the page has {found} places for the table {name}, should have one")
-    return text
-
 
 def redraw(quick: bool) -> None:
     """Makes every picture and table anew."""
@@ -379,7 +411,7 @@ def redraw(quick: bool) -> None:
         if rows := record(source, quick):
             draw(rows).savefig(images / f"{name}.svg", metadata={"Date": None})
     page = (DOCS / "results.md").read_text()
-    ((QUICK if quick else DOCS) / "results.md").write_text(tables(page, quick))
+    ((QUICK if quick else DOCS) / "results.md").write_text(filled(page, quick))
 
 
 def main() -> None:

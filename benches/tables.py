@@ -14,11 +14,13 @@ Row = dict[str, str]
 
 
 def record(name: str, quick: bool) -> list[Row]:
-    """The rows of the last record of a program; none if there is none."""
+    """The rows of the last record of a program, or of its last quick run; none if there is none."""
+    files = sorted((ROOT / "record").glob(f"*/{name}-20*.csv"), key=lambda path: path.name)
     if quick:
-        files = [path for path in [QUICK / f"{name}.csv"] if path.exists()]
-    else:
-        files = sorted((ROOT / "record").glob(f"*/{name}-20*.csv"), key=lambda path: path.name)
+        if (path := QUICK / f"{name}.csv").exists():
+            files.append(path)
+        else:
+            print(f"there is no quick run of {name}: its full record is shown")
     if not files:
         print(f"missing: there is no record of {name}")
         return []
@@ -201,8 +203,8 @@ def filled(page: str, quick: bool) -> str:
     for name, (source, lines) in TABLES.items():
         if rows := record(source, quick):
             made = markdown(lines(rows))
-            pattern = rf"(<!-- table: {name} -->\n).*?(\n<!-- end -->)"
-            page, found = re.subn(pattern, lambda m, made=made: m[1] + made + m[2], page, flags=re.DOTALL)
+            pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
+            page, found = re.subn(pattern, lambda m, made=made: m[1] + made + "\n" + m[2], page, flags=re.DOTALL)
             if found != 1:
                 raise SystemExit(f"the page has {found} places for the table {name!r}, should have one")
     return page

@@ -540,6 +540,18 @@ def test_interrupt(n, classes, params, run_script):
     assert done.stdout == "done\n", (done.returncode, done.stderr)
 
 
+@pytest.mark.parametrize("tol", [0.3, 0.1, 0.01])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loose_tolerance_is_reached_where_alpha_is_tiny(loss, tol):
+    # Every step of dual ascent undoes others here, which hides how far it is from done: fits used to go
+    # on until max_iter (and say so, which is an error in these tests).
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 20))
+    y = X @ random.normal(size=20) + 3.0 * random.normal(size=20_000) > 0
+    model = PegasosClassifier(loss, alpha=1e-7, tol=tol, max_iter=20, random_state=0).fit(X, y)
+    assert 0.0 <= model.duality_gap_ <= tol * model.objective_
+
+
 def test_interrupt_of_a_leap(run_script):
     # Many features: each of the steps that auto tries in between takes its time.
     text = INTERRUPTED.format(
