@@ -1,13 +1,14 @@
 # make demo   sets everything up in .venv and trains two models
 # make test   sets everything up in .venv and runs every test
 # make bench  the comparison with scikit-learn (minutes), then Rust's own benches
+# make reproduce  the papers' tables and figures and the comparison with other machines, quick; FULL=1: the sizes of the docs
 # make converge  time to a certified gap and to an accuracy, beside LinearSVC and SGDClassifier (an hour)
 
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
 
-.PHONY: demo test bench converge clean
+.PHONY: demo test bench reproduce converge clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python docs/demo.py
@@ -24,6 +25,9 @@ bench: .venv/test.stamp
 	$(BIN)/python benches/budget.py
 	$(BIN)/python benches/refit.py
 	cargo bench --locked
+
+reproduce: .venv/test.stamp
+	$(BIN)/python benches/reproduce.py $(if $(FULL),--full)
 
 converge: .venv/test.stamp
 	$(BIN)/python benches/converge.py

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tables import COLUMNS, OURS, QUICK, ROOT, Row, cells, filled, front, groups, numbers, record
+from tables import COLUMNS, METHODS, ORDERS, OURS, QUICK, ROOT, Row, cells, filled, front, groups, numbers, record
 
 DOCS = ROOT.parent / "docs"
 
@@ -96,18 +96,6 @@ def refit(rows: list[Row]) -> Any:
     return figure
 
 
-#: The methods of the ICML paper, as its pictures name them; the i-th has the i-th look.
-METHODS = {
-    "unbudgeted": "no budget",
-    "random": "random removal",
-    "remove": "removal of the smallest",
-    "project": "projection",
-    "merge": "merging",
-    "merge, averaged": "merging, averaged",
-    "Projectron++": "Projectron++",
-}
-
-
 def by_budget(rows: list[Row], label: str, **size: float) -> tuple[Any, list[tuple[Any, dict[str, list[Row]]]]]:
     """A figure with a panel for each set and budget; the panels, and the rows of each method in them."""
     sets = groups(rows, "data")
@@ -171,17 +159,11 @@ def plain(axis: Any) -> None:
 
 def orders(rows: list[Row]) -> Any:
     """Suboptimality by epochs, for each way of sampling; the range of the seeds behind the mean."""
-    labels = {
-        "replacement": "with replacement",
-        "fixed": "one permutation for all epochs",
-        "shuffle": "a fresh permutation each epoch",
-        "blocks": "fresh, in blocks of 32 rows",
-    }
     sets = groups(rows, "data")
     figure, axes = panels(len(sets))
     for axis, (name, own) in zip(axes, sets.items(), strict=True):
         kinds = groups(own, "order")
-        for i, (kind, label) in enumerate(labels.items()):
+        for i, (kind, label) in enumerate(ORDERS.items()):
             points = kinds.get(kind, [])
             epochs = numbers(points, "epoch")
             axis.plot(epochs, numbers(points, "mean"), **look(i, label=label))

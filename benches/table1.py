@@ -7,7 +7,7 @@ column of the table and both budgets, and by how many deviations of the paper's 
 
 * kind: "plain" is the paper's algorithm but for its line 9, the projection onto the ball of radius 1/sqrt(lambda), "ball"
   is with it; "average" is plain with the carried average, "refit" is plain with the best coefficients for its vectors
-  (alpha from 1e-4 to 1e-6, chosen on a tenth of the rows). Projectron++ is "plain" where `budget` bounds it, "threshold"
+  (alpha from 1e-4 to 1e-6, chosen on a tenth of the rows). Projectron++ is "plain" where `budget` bounds it (not for streams), "threshold"
   where, as in the paper, the threshold is such that it ends with about B vectors (found by bisection for each gamma).
 * chosen: on what data gamma was chosen from {1, 4, 16, 64}/d (the refit's from a quarter of these): "validation" is
   by a fifth of the rows to train on, held out, or by fresh rows of a generator; "test" is the best on the test rows, as in the paper.
@@ -135,8 +135,9 @@ class ByThreshold:
         """How many vectors it ends with; training stops when there are too many."""
         most, order = self.budget + self.budget // 10, np.random.default_rng(0).permutation(len(y))
         model = ProjectronClassifier(gamma=gamma, budget=most, threshold=threshold)
-        for rows in np.array_split(order, -(-len(y) // 2000)):
-            model.partial_fit(X[rows], y[rows], classes=np.unique(y))
+        classes = np.unique(y)
+        for rows in np.array_split(order, -(-len(y) // 10_000)):
+            model.partial_fit(X[rows], y[rows], classes=classes)
             if len(model.support_vectors_) >= most:
                 break
         return len(model.support_vectors_)
@@ -161,22 +162,26 @@ class Problem:
             self.trial = X, y, X_held, y_held
 
 
-def cell(
-    run: Run, problem: Problem, strategy: str, budget: int | None, kind: str, fit: Fit, rows: int, gammas: Gammas
-) -> Gammas:
-    """Both rows of one cell of the table: gamma chosen on validation and on test data. Returns these two."""
-    p, orders = problem, run.pick(quick=2, full=5, tiny=1)
-    X, y = p.X[:rows], p.y[:rows]
-    X_trial, y_trial, X_held, y_held = p.trial
+def good(run: Run, problem: Problem, fit: Fit, gammas: Gammas) -> Gammas:
+    """The best gamma by validation rows and, of a stream, that by test rows, after a trial on some rows."""
+    X, y, X_held, y_held = problem.trial
     on_held: dict[float, float] = {}
     on_test: dict[float, float] = {}
     for c in gammas:
-        models = [fit(X_trial, y_trial, c / p.d, seed) for seed in range(1 if p.stream else orders)]
+        seeds = range(1 if problem.stream else run.pick(quick=2, full=5, tiny=1))
+        models = [fit(X, y, c / problem.d, seed) for seed in seeds]
         on_held[c] = float(np.mean([model.score(X_held, y_held) for model in models]))
-        on_test[c] = float(np.mean([model.score(p.X_test, p.y_test) for model in models]))
+        on_test[c] = float(np.mean([model.score(problem.X_test, problem.y_test) for model in models]))
     chosen = max(gammas, key=lambda c: on_held[c])
     # A long stream is trained on with the gammas that are good on a part of it.
-    tried = {chosen, max(gammas, key=lambda c: on_test[c])} if p.stream else gammas
+    return (chosen, max(gammas, key=lambda c: on_test[c])) if problem.stream else (chosen, *gammas)
+
+
+def cell(run: Run, problem: Problem, strategy: str, budget: int | None, kind: str, fit: Fit, rows: int, gammas: Gammas) -> None:
+    """The rows of one cell of the table: gamma chosen on validation data, the first of these, and on test data."""
+    p, orders = problem, run.pick(quick=2, full=5, tiny=1)
+    X, y, chosen = p.X[:rows], p.y[:rows], gammas[0]
+    tried = tuple(dict.fromkeys(gammas))
     found: dict[float, list[float]] = {}
     sizes: dict[float, float] = {}
     for c in tried:
@@ -195,34 +200,39 @@ def cell(
             p.name, len(y), strategy, budget or "", kind, where, f"{c:g}/d", len(right), sizes[c],
             float(np.mean(right)), float(np.std(right)), mean, deviation,
         )
-    return tuple(dict.fromkeys((chosen, best)))
 
 
 def table(run: Run, problem: Problem) -> None:
     n, stream = len(problem.y), problem.stream
     seen = {"waveform": 140_000, "checkerboard": 540_000}.get(problem.name, n)
     gammas = run.pick(quick=GAMMAS, full=GAMMAS, tiny=GAMMAS[:2])
-    for kind in ("plain", "average"):
-        fit = partial(machine, average=kind == "average")
-        unlimited = min(seen, run.pick(quick=20_000, full=n, tiny=n))
-        cell(run, problem, "none", None, kind, fit, unlimited, gammas)
+
+    def fill(strategy: str, budget: int | None, kind: str, fit: Fit, by: Gammas = (), rows: int = n) -> Gammas:
+        by = by or good(run, problem, fit, gammas)
+        cell(run, problem, strategy, budget, kind, fit, rows, by)
+        return by
+
+    unlimited = min(seen, run.pick(quick=20_000, full=n, tiny=n))
+    by = fill("none", None, "plain", partial(machine, average=False), rows=unlimited)
+    fill("none", None, "average", machine, by if stream else (), rows=unlimited)
     for budget in run.pick(quick=BUDGETS, full=BUDGETS, tiny=BUDGETS[:1]):
         fit = partial(projectron, budget=budget, threshold=1e-2)
-        good = cell(run, problem, "projectron", budget, "plain", fit, n, gammas)
-        # On streams the search for a threshold is left to the gammas that are good with a budget.
-        cell(run, problem, "projectron", budget, "threshold", ByThreshold(budget), n, good if stream else gammas)
+        if stream:
+            # A search for every gamma would take too long: those that are good with a budget.
+            fill("projectron", budget, "threshold", ByThreshold(budget), good(run, problem, fit, gammas))
+        else:
+            fill("projectron", budget, "plain", fit)
+            fill("projectron", budget, "threshold", ByThreshold(budget))
         for strategy in ("random", "remove", "project", "merge"):
-            moves = strategy in ("project", "merge")
             fit = partial(machine, budget=budget, maintenance=strategy)
-            good = cell(run, problem, strategy, budget, "plain", partial(fit, average=False), n, gammas)
-            if not (moves and stream):
-                ball = partial(fit, average=False, projection=True)
-                cell(run, problem, strategy, budget, "ball", ball, n, gammas)
-            if moves:
-                cell(run, problem, strategy, budget, "average", fit, n, good if stream else gammas)
-        rows = run.pick(quick=5000, full=200_000, tiny=1000)
-        fit = partial(refitted, budget=budget, rows=rows)
-        cell(run, problem, "merge", budget, "refit", fit, n, tuple(c / 4 for c in gammas))
+            by = fill(strategy, budget, "plain", partial(fit, average=False))
+            if not stream or strategy in ("random", "remove"):
+                fill(strategy, budget, "ball", partial(fit, average=False, projection=True))
+            if strategy == "merge" or (strategy == "project" and not stream):
+                fill(strategy, budget, "average", fit, by if stream else ())
+        fit = partial(refitted, budget=budget, rows=run.pick(quick=5000, full=200_000, tiny=1000))
+        wide = tuple(c / 4 for c in gammas)
+        fill("merge", budget, "refit", fit, good(run, problem, fit, wide))
 
 
 def main() -> None:

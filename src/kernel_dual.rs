@@ -46,8 +46,15 @@ const SLOW: f64 = 0.5;
 /// The part of their share in the gap down to which a step brings the working set.
 const INNER: f64 = 0.05;
 
+/// A step brings it down to this at least, even if less would do for the tolerance: where the gap is spread over
+/// many more examples than the set has, none of its parts may look like much.
+const OUTER: f64 = 0.2;
+
 /// Examples that are ascended among together, where that is not done one at a time.
 const BLOCK: usize = 64;
+
+/// A point of the dual that is worse than 0 is halved this often at most, to find a part that is not.
+const HALVINGS: i32 = 20;
 
 /// Entries that the steps in a working set see at most, together: a caller may want to be heard meanwhile.
 /// About a tenth of a second.
@@ -157,7 +164,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
-    /// where that is not feasible; from a = 0 if it keeps no ledger.
+    /// where that is not feasible, or worse than nothing; from a = 0 if it keeps no ledger.
     pub fn take_over<X: Rows<Scalar = S>, F: Feasible<Expansion<S>>>(
         trainer: &Trainer<Expansion<S>, L, F>,
         data: &Examples<'_, X>,
@@ -171,8 +178,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut ascent = KernelAscent::new(w.kernel(), loss, lambda, data, cache)?;
         w.check_features(data.rows().n_features())?;
         let (n, outputs) = (data.len(), w.outputs());
-        let worth = trainer.dual_value(data).is_some_and(|value| value > 0.0);
-        let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
+        let Some((ledger, factor)) = trainer.dual_point(n) else {
             return Ok(ascent);
         };
         let excess = ledger.excess(&ascent.loss, factor, |i| data.label(i), |i| data.weight(i));
@@ -183,6 +189,24 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 ascent.loss.make_feasible(a, data.label(i));
             }
         }
+        // Where lambda n is small, w overshoots: D is below that of a = 0, but not that of some part of it.
+        let image = ascent.lambda / 2.0 * w.norm2() / (excess * excess);
+        let mut part = vec![0.0; outputs];
+        let mut value = |c: f64| {
+            let conjugates = ascent.dual.chunks(outputs).enumerate().map(|(i, a)| {
+                part.iter_mut().zip(a).for_each(|(part, a)| *part = c * a);
+                data.weight(i) * ascent.loss.conjugate(&part, data.label(i))
+            });
+            -conjugates.sum::<f64>() / n as f64 - c * c * image
+        };
+        let mut c = 1.0;
+        if value(c) <= 0.0 {
+            let parts = (1..=HALVINGS).map(|k| 0.5_f64.powi(k));
+            let (most, best) =
+                parts.map(|c| (value(c), c)).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+            c = if most > 0.0 { best } else { 0.0 };
+        }
+        ascent.dual.iter_mut().for_each(|a| *a *= c);
         // Not those of the trainer's w: the ledger's sums are rounded, and scores must be those of w(a).
         let c = 1.0 / (ascent.lambda * n as f64);
         let coefs = ascent.dual.chunks(outputs).enumerate();
@@ -400,7 +424,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             weight[k] = data.weight(i) as f32;
         }
         let mut next = S::descend(0.0, &gram[..stride], &mut slope, &narrow, &inverse, &weight);
-        let target = enough.max(INNER * next.gap);
+        let target = enough.max(INNER * next.gap).min(OUTER * next.gap);
         for _ in 0..(50 * set.len() + 1000).min(MOST_ENTRIES / stride) {
             let k = next.at;
             if next.gap <= target || next.gain <= 0.0 || k >= set.len() {
@@ -457,7 +481,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 shares.push((data.weight(i) * share, k));
             }
             if target.is_nan() {
-                target = enough.max(INNER * gap);
+                target = enough.max(INNER * gap).min(OUTER * gap);
             }
             if gap <= target {
                 break;

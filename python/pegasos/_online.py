@@ -37,7 +37,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         What is paid; see ``PegasosClassifier``.
     radius : float or None, default=1.0
         Radius of the ball that ``w`` is kept in, > 0, over all classes together (of each problem of
-        "ovr"). None is the whole space, where no bound holds.
+        "ovr"). None is the whole space, where a bound holds for steps of ``1/(alpha t)`` only.
     learning_rate : {"invscaling", "constant", "pegasos"}, default="invscaling"
         The step size ``eta_t``: ``eta0/t^power_t``, ``eta0``, or ``1/(alpha t)``.
     eta0 : float, default=1.0
@@ -85,7 +85,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         problems of "ovr".
     regret_bound_ : float
         No fixed ``w`` of the ball has a cumulative loss lower than ``cumulative_loss_`` by more than
-        this; inf without a ball.
+        this; inf without a ball, but for steps of 1/(alpha t), whose bound needs none.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights of the features, in the dtype of the data.
     intercept_ : ndarray of shape (1,) or (n_classes,)

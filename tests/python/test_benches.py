@@ -1,0 +1,77 @@
+"""The programs that reproduce results run, and the pages show what their records say."""
+
+import csv
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benches"))
+try:
+    import draw
+    import reproduce
+    import tables
+finally:
+    del sys.path[0]
+
+
+@pytest.mark.parametrize("name", reproduce.UNTIMED + reproduce.TIMED)
+def test_program_runs(name):
+    command = [sys.executable, f"benches/{name}.py", "--tiny"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("# ") and f"python benches/{name}.py --tiny" in lines[2]
+    columns, *rows = csv.reader(line for line in lines if not line.startswith("#"))
+    assert rows
+    assert all(len(row) == len(columns) for row in rows)
+
+
+def test_missing_data_are_reported():
+    command = [sys.executable, "benches/table1.py", "--tiny", "letter"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", "PEGASOS_DATA": "/nowhere"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "# missing: letter: no letter.npz" in done.stdout
+
+
+def test_page_shows_the_records():
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert tables.filled(page, quick=False) == page
+
+
+def test_pictures_can_be_drawn(tmp_path):
+    with warnings.catch_warnings():
+        # Of matplotlib's own dependencies.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import matplotlib
+
+        matplotlib.use("svg")
+        for name, (source, picture) in draw.PICTURES.items():
+            picture(tables.record(source, quick=False)).savefig(tmp_path / f"{name}.svg")
+            assert f"images/{name}.svg" in "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+
+
+def point(family, seconds, accuracy):
+    return {"family": family, "setting": "", "seconds": str(seconds), "accuracy": str(accuracy)}
+
+
+def test_front_leaves_out_what_is_beaten():
+    rows = [point("SVC", *pair) for pair in [(3, 90), (1, 80), (2, 80), (2, 85), (4, 90), (5, 95)]]
+    found = [(row["seconds"], row["accuracy"]) for row in tables.front(rows, "seconds")]
+    assert found == [("1", "80"), ("2", "85"), ("3", "90"), ("5", "95")]
+
+
+def test_above_compares_at_the_same_cost():
+    ours = [point("PegasosClassifier", *pair) for pair in [(2, 80), (5, 90), (50, 99)]]
+    # Cheaper than any of ours; below; above by one; as accurate as the last, but cheaper.
+    theirs = [point("SVC", *pair) for pair in [(1, 70), (3, 79), (6, 91), (40, 99)]]
+    points, row = tables.above(ours, theirs, "seconds")
+    assert (points, row["seconds"]) == (9.0, "40")
+    assert tables.above(ours, theirs[:2], "seconds") == (0.0, None)
+    # Later ones of ours do not count before their time.
+    assert tables.above(ours, [point("SVC", 5, 90)], "seconds") == (0.0, None)
