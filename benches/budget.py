@@ -4,7 +4,8 @@
     python benches/budget.py speed peers     only these parts
 
 Prints CSV, a comment with the machine and the versions at its head. One thread for everyone. Features are
-standardised but for "usps [0,1]", whose pixels are as they are stored; lambda is 1e-4, without a refit. Sets that are not at hand are reported as missing.
+standardised but for "usps [0,1]", whose pixels are as they are stored; lambda is 1e-4, without a refit. Sets
+that are not at hand are reported as missing. Accuracies over several orders are table1.py's.
 
 * long: streams of 2 million waves and 10 million points of the checkerboard, in chunks, never held: test
   accuracy, examples a second, E-bar; at the best gamma of {1, 4, 16, 64}/d.

@@ -30,6 +30,7 @@ LOOKS = (
     ("#000000", "*", (0, (8, 2))),
     ("#777777", "X", (0, (3, 1))),
     ("#882255", "<", (0, (6, 2, 2, 2))),
+    ("#117733", "h", (0, (2, 2))),
 )
 
 
@@ -297,7 +298,8 @@ FAMILIES = {
     "PegasosClassifier": "PegasosClassifier",
     "on a budget": "KernelPegasosClassifier(budget=B, refit=False)",
     "on a budget, refitted": "KernelPegasosClassifier(budget=B)",
-    "KernelPegasosClassifier": "KernelPegasosClassifier()",
+    "KernelPegasosClassifier": "KernelPegasosClassifier(max_iter=k)",
+    "KernelPegasosClassifier, to a gap": "KernelPegasosClassifier(solver=\"auto\")",
     "SGDClassifier": "SGDClassifier",
     "LinearSVC": "LinearSVC",
     "Nystroem + SGDClassifier": "Nystroem + SGDClassifier",

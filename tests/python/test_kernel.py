@@ -370,3 +370,14 @@ for solver in ("pegasos", "auto"):
         # Half a second is the promise; a busy machine gets twice that.
         assert float(line.split()[0]) < 1.0, lines
         assert line.endswith("(10,)")
+
+
+def test_dual_ascent_gets_going_where_alpha_is_tiny():
+    # alpha n = 0.04: the first pass overshoots by far. From nothing, or where a working set stopped as soon as
+    # its own part of the gap was within the tolerance, this took hundreds of steps.
+    X, y = make_checkerboard(40_000, 0)
+    for tol in (0.1, 0.01):
+        model = KernelPegasosClassifier(gamma=1.5, alpha=1e-6, solver="auto", tol=tol, random_state=0)
+        model.fit(X.astype(np.float32), y)
+        assert model.duality_gap_ <= tol * model.objective_
+        assert model.n_iter_ <= 30
