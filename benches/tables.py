@@ -253,7 +253,8 @@ def fronts(rows: list[Row]) -> list[Sequence[str]]:
             shown += [f"{float(best['accuracy']):.2f} {named(best)}", f"{float(best['seconds']):.3g}"]
         for column in ("seconds", "numbers"):
             points, row = above(ours, theirs, column)
-            shown.append("none" if row is None else f"{points:.2f} {named(row)}")
+            # In brackets what so many test rows leave uncertain.
+            shown.append("none" if row is None else f"{points:.2f} (±{float(row['deviation']):.2f}) {named(row)}")
         svc = [float(row["accuracy"]) for row in theirs if row["family"] == "SVC"]
         lines.append((f"{data}, {int(own[0]['rows']):,}", *shown, f"{max(svc):.2f}" if svc else "not run"))
     return lines
