@@ -1,7 +1,7 @@
 """Runs every program that reproduces a result, then redraws the tables and pictures.
 
-    python benches/reproduce.py                   the quick form, into benches/record/quick/ (15 minutes)
-    python benches/reproduce.py --full            the sizes of the record, into benches/record/<machine>/ and docs/ (hours)
+    python benches/reproduce.py                   the quick form, into benches/record/quick/ (some minutes)
+    python benches/reproduce.py --full            the sizes of the record, into benches/record/<machine>/, docs/ (hours)
     python benches/reproduce.py table1 regret     only these
 
 Real data are read from the folder named by PEGASOS_DATA (docs/results.md says how to get them); sets that are missing
