@@ -1,6 +1,7 @@
 """The programs that reproduce results run, and the pages show what their records say."""
 
 import csv
+import os
 import subprocess
 import sys
 import warnings
@@ -27,13 +28,14 @@ def test_program_runs(name):
     assert lines[0].startswith("# ") and f"python benches/{name}.py --tiny" in lines[2]
     columns, *rows = csv.reader(line for line in lines if not line.startswith("#"))
     assert rows
-    assert all(len(row) == len(columns) for row in rows)
+    # A part of a program may have no use for the last columns.
+    assert all(0 < len(row) <= len(columns) for row in rows)
 
 
 def test_missing_data_are_reported():
     command = [sys.executable, "benches/table1.py", "--tiny", "letter"]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", "PEGASOS_DATA": "/nowhere"}
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PEGASOS_DATA": "/nowhere"}
     )
     assert done.returncode == 0, done.stderr
     assert "# missing: letter: no letter.npz" in done.stdout
