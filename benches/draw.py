@@ -383,6 +383,7 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "front-size": ("front", lambda rows: fronts(rows, "numbers", "numbers in the model")),
 }
 
+
 def redraw(quick: bool) -> None:
     """Makes every picture and table anew."""
     import matplotlib

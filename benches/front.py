@@ -60,7 +60,19 @@ class Family(NamedTuple):
     rows: int  # to choose with
 
 
-class FirstRows(ClassifierMixin, BaseEstimator):
+class Wrapped(ClassifierMixin, BaseEstimator):
+    """An estimator that is not fitted just as it stands."""
+
+    def _fit(self, estimator: Any, X: Any, y: np.ndarray) -> Any:
+        self.estimator_ = estimator.fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(X)
+
+
+class FirstRows(Wrapped):
     """An estimator that is given the first rows only."""
 
     def __init__(self, estimator: Any, rows: int) -> None:
@@ -68,19 +80,10 @@ class FirstRows(ClassifierMixin, BaseEstimator):
         self.rows = rows
 
     def fit(self, X: Any, y: np.ndarray) -> FirstRows:
-        self.estimator_ = clone(self.estimator).fit(X[: self.rows], y[: self.rows])
-        self.classes_ = self.estimator_.classes_
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(X)
+        return self._fit(clone(self.estimator), X[: self.rows], y[: self.rows])
 
 
-def nystroem(n_components: int, gamma: float, last: Callable[..., Any], **params: Any) -> Any:
-    return make_pipeline(Nystroem(gamma=gamma, n_components=n_components, random_state=0), last(**params))
-
-
-class PerRow(ClassifierMixin, BaseEstimator):
+class PerRow(Wrapped):
     """A machine of ours whose alpha is 1/(C n) for the n rows that it is given, as SVC would have it."""
 
     def __init__(self, estimator: Any, C: float) -> None:
@@ -88,12 +91,11 @@ class PerRow(ClassifierMixin, BaseEstimator):
         self.C = C
 
     def fit(self, X: Any, y: np.ndarray) -> PerRow:
-        self.estimator_ = clone(self.estimator).set_params(alpha=1.0 / (self.C * len(y))).fit(X, y)
-        self.classes_ = self.estimator_.classes_
-        return self
+        return self._fit(clone(self.estimator).set_params(alpha=1.0 / (self.C * len(y))), X, y)
 
-    def predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(X)
+
+def nystroem(n_components: int, gamma: float, last: Callable[..., Any], **params: Any) -> Any:
+    return make_pipeline(Nystroem(gamma=gamma, n_components=n_components, random_state=0), last(**params))
 
 
 def per_row(C: float, **params: Any) -> Any:

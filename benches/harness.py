@@ -37,9 +37,11 @@ def processor() -> str:
 
 def head(command: str, columns: str, threads: str = "one thread") -> None:
     """What stands above the rows: the machine, the versions, the command."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
-    ).stdout.strip()
+    try:
+        command_line = ["git", "describe", "--always", "--dirty"]
+        commit = subprocess.run(command_line, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        commit = "of an unknown commit"
     print(f"# {processor()}, {os.cpu_count()} cores, {threads} used")
     print(f"# pegasos {pegasos.__version__} ({commit}), scikit-learn {sklearn.__version__}, "
           f"numpy {np.__version__}, Python {platform.python_version()}")

@@ -37,7 +37,7 @@ from sklearn.model_selection import train_test_split
 from harness import Run, begin, load
 from pegasos import KernelPegasosClassifier, ProjectronClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
-from problems import SETS, Split, generated
+from problems import SETS, Split, standardised
 
 BUDGETS = (100, 500)
 #: Five orders leave a mean uncertain by half its deviation; where they are cheap, there are more beside them.
@@ -148,7 +148,7 @@ class ByThreshold:
 class Problem:
     """Rows to train, to choose and to test on, and how much of them is used for what."""
 
-    def __init__(self, name: str, data: Split, run: Run, fresh: Split | None = None) -> None:
+    def __init__(self, name: str, data: Split, run: Run, fresh: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         self.name, self.stream = name, fresh is not None
         self.X, self.y, self.X_test, self.y_test = data
         if run.size == "tiny":
@@ -156,7 +156,7 @@ class Problem:
         self.d = self.X.shape[1]
         if fresh is not None:
             part = run.pick(quick=10_000, full=500_000, tiny=1000)
-            self.trial = self.X[:part], self.y[:part], *fresh[2:]
+            self.trial = self.X[:part], self.y[:part], *fresh
         else:
             X, X_held, y, y_held = train_test_split(
                 self.X, self.y, test_size=0.2, random_state=0, stratify=self.y if run.size != "tiny" else None
@@ -257,13 +257,9 @@ def main() -> None:
     for name in run.wanted(streams if run.size != "tiny" else ["checkerboard"]):
         make, n = streams[name]
         n_test = run.pick(quick=20_000, full=100_000, tiny=1000)
-        data = generated(make, n, n_test)
-        held = make(n_test, 2)
-        raw = make(n, 0)[0]
-        mean, deviation = raw.mean(axis=0), raw.std(axis=0)
-        X_held = ((held[0] - mean) / deviation).astype(np.float32)
-        del raw
-        table(run, Problem(name, data, run, (*data[:2], X_held, held[1])))
+        examples = make(n, 0)
+        held = standardised(*examples, *make(n_test, 2))[2:]
+        table(run, Problem(name, standardised(*examples, *make(n_test, 1)), run, held))
 
 
 if __name__ == "__main__":
