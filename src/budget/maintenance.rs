@@ -1,0 +1,374 @@
+//! What happens when a vector is one too many: removal, merging, projection.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+
+use super::merge::Place;
+use super::project::least_distance;
+use super::{Budgeted, Scratch};
+use crate::data::Row;
+use crate::scalar::Scalar;
+
+/// How often the inverse of the kernel matrix is compared with a row of that.
+const CHECKED: u64 = 16;
+
+/// What happens to a vector too many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Maintenance {
+    /// The vector with the smallest `||a||^2 k(x, x)` goes, of several the oldest. O(B).
+    Remove,
+    /// Any vector goes, all being equally likely. O(1).
+    Random {
+        /// Of the choice.
+        seed: u64,
+    },
+    /// The vector with the smallest `||a||^2 k(x, x)`, of several the oldest, is projected onto the others. O(B^2).
+    Project,
+    /// The vector with the smallest coefficients is merged with the one that makes least of it. Gaussian
+    /// kernels only. O(B outputs + features).
+    Merge,
+    /// Projectron and Projectron++: a mistake that is near the span of the vectors, or when the budget is full, is
+    /// projected onto it and becomes no vector. For losses whose coefficients are -1, 0 or 1, steps
+    /// of one size and lambda = 0. O(B^2).
+    Projectron {
+        /// The squared distance up to which `phi(x)` is near. The paper's eta, which compares with it so in
+        /// its authors' code.
+        threshold: f64,
+        /// Whether examples that are right by a margin below 1 are learned from as well: Projectron++.
+        margin: bool,
+    },
+}
+
+impl<S: Scalar> Budgeted<S> {
+    /// Adds to w what the caller has put, over a, into `scratch.coef`.
+    pub(super) fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
+        self.added += 1;
+        let coef = std::mem::take(&mut self.scratch.coef);
+        let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
+        self.panel.make_room(self.support.slots());
+        if let Some(slot) = self.support.find(x) {
+            if let Maintenance::Projectron { .. } = self.maintenance {
+                self.see(known, x);
+                self.project_or_add(x, &coef, true);
+            } else {
+                if self.norm2.is_some() {
+                    self.see(known, x);
+                }
+                self.raise(slot, &coef);
+            }
+        } else {
+            match self.maintenance {
+                Maintenance::Remove | Maintenance::Random { .. } => {
+                    if self.norm2.is_some() {
+                        self.see(known, x);
+                    }
+                    let slot = self.insert(x);
+                    self.raise(slot, &coef);
+                    if full {
+                        self.remove();
+                    }
+                }
+                Maintenance::Merge => {
+                    self.see(known, x);
+                    let slot = self.insert(x);
+                    self.distances.widen(self.support.width());
+                    self.scratch.column.resize(self.support.slots(), S::default());
+                    self.distances.set_row(slot, &self.scratch.column);
+                    self.raise(slot, &coef);
+                    if full {
+                        self.merge(slot);
+                    } else {
+                        self.distances.set_column(slot, self.support.slots());
+                    }
+                }
+                Maintenance::Project | Maintenance::Projectron { .. } => {
+                    self.see(known, x);
+                    self.project_or_add(x, &coef, full);
+                }
+            }
+        }
+        self.scratch.coef = coef;
+    }
+
+    fn remove(&mut self) {
+        let p = match self.maintenance {
+            Maintenance::Random { seed } => {
+                let draw = Pcg64::new(u128::from(seed), u128::from(self.evicted)).next_u64();
+                let k = (u128::from(draw) * self.support.count() as u128) >> 64;
+                self.support.occupied().nth(k as usize).unwrap_or(0)
+            }
+            _ => self.support.smallest(),
+        };
+        let degraded = self.support.size[p];
+        if let Some(norm2) = self.norm2 {
+            self.norm2 = Some(norm2 - 2.0 * self.product_with(p) + degraded);
+        }
+        self.drop_slot(p);
+        self.count_degradation(degraded);
+    }
+
+    fn count_degradation(&mut self, over_a: f64) {
+        self.degraded += self.a * self.a * over_a.max(0.0);
+        // Roundings of what is carried add up.
+        if self.norm2.is_some() && self.evicted.is_multiple_of(4096) {
+            self.norm2 = Some(self.square());
+        }
+    }
+
+    /// Merges two vectors, when `new` has just come; of the distances to it those in its row are known.
+    fn merge(&mut self, new: usize) {
+        let Some(gamma) = self.support.kernel.gaussian() else {
+            unreachable!("only Gaussian kernels are merged");
+        };
+        let m = self.support.smallest();
+        let a = self.support.size[m];
+        if a == 0.0 {
+            self.distances.set_column(new, self.support.slots());
+            return self.drop_slot(m);
+        }
+        self.distances.mirror(new, m);
+        let support = &self.support;
+        let Scratch { crosses, bounds, .. } = &mut self.scratch;
+        let width = support.width();
+        crosses.resize(width, S::default());
+        bounds.resize(width, S::default());
+        let of_m = support.coef(m);
+        let some: Vec<(usize, f64)> =
+            of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
+        S::mix(&some, &support.rounded, support.stride(), &mut crosses[..width]);
+        let distances = self.distances.row(m);
+        let (b, c) = (&support.size[..width], &crosses[..width]);
+        let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
+        if n == m {
+            // So small that all others are infinitely larger.
+            self.distances.set_column(new, support.slots());
+            self.drop_slot(m);
+            return self.count_degradation(a);
+        }
+        let apart = distances[n].to_f64();
+        let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
+        let place = Place::best(gamma * apart, a, support.size[n], c);
+        if new != m && new != n {
+            self.distances.set_column(new, support.slots());
+        } else {
+            // The row of the one that stays is about to be made anew, of both as they are.
+            self.distances.mirror(new, if new == m { n } else { m });
+        }
+        self.merge_at(gamma, (m, n), &place, apart);
+        self.count_degradation(place.degradation);
+    }
+
+    /// Merges m into n, and updates all that depends on it.
+    fn merge_at(&mut self, gamma: f64, (m, n): (usize, usize), place: &Place, apart: f64) {
+        let Place { h, of_m, of_n, degradation } = *place;
+        let outputs = self.support.outputs;
+        let mix = |all: &[f64]| -> Vec<f64> {
+            let pairs = all[m * outputs..].iter().zip(&all[n * outputs..]);
+            pairs.take(outputs).map(|(m, n)| of_m * m + of_n * n).collect()
+        };
+        let merged = mix(&self.support.v);
+        let merged_u = if self.support.u.is_empty() { Vec::new() } else { mix(&self.support.u) };
+        let z = self.support.between(m, n, h);
+        if let Some(norm2) = self.norm2 {
+            let gone = self.product_with(m) + self.product_with(n);
+            self.norm2 = Some(norm2 + 2.0 * (self.product(&z, &merged) - gone) + degradation);
+        }
+
+        let Budgeted { support, panel, scratch, distances, .. } = self;
+        for slot in [m, n] {
+            panel.lift(-1.0, slot, support.coef(slot));
+        }
+        support.replace(n, z, self.added);
+        support.v[n * outputs..(n + 1) * outputs].copy_from_slice(&merged);
+        if let Some(u) = support.u.get_mut(n * outputs..(n + 1) * outputs) {
+            u.copy_from_slice(&merged_u);
+        }
+        support.settle(n);
+        support.clear(m);
+        self.evicted += 1;
+
+        let slots = support.slots();
+        scratch.row.resize(slots, S::default());
+        let (to_m, to_n) = (&distances.row(m)[..slots], &distances.row(n)[..slots]);
+        S::between(h, to_m, to_n, apart, &mut scratch.row);
+        distances.set_row(n, &scratch.row);
+        distances.set_column(n, slots);
+
+        panel.put_between(gamma, (m, n), h, apart);
+        panel.lift(1.0, n, support.coef(n));
+    }
+
+    /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
+    /// room for another.
+    fn project_or_add<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], full: bool) {
+        let column = std::mem::take(&mut self.scratch.column);
+        let hole = self.support.hole;
+        let value = |(j, k): (usize, &S)| if Some(j) == hole { 0.0 } else { k.to_f64() };
+        let k: Vec<f64> = column.iter().enumerate().map(value).collect();
+        self.gram.solve(&k);
+        let norm2 = S::from_f64(x.norm2()).to_f64();
+        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let sane = self.gram.is_sane(&k, own, least_distance::<S>());
+        if !sane || self.added.is_multiple_of(CHECKED) && self.has_drifted(&k) {
+            self.remember_pairs();
+            self.gram.solve(&k);
+        }
+        let explained = self.gram.explained(&k);
+        self.scratch.column = column;
+        let distance = (own - explained).max(0.0);
+        // Of kernels that are not positive, own may be negative; then nothing can be entered.
+        let near = distance <= least_distance::<S>() * own.abs();
+        let size: f64 = coef.iter().map(|c| c * c).sum();
+        if let Maintenance::Projectron { threshold, margin } = self.maintenance {
+            let sign = |c: &f64| if *c == 0.0 { 0.0 } else { c.signum() };
+            let scores = &self.scratch.scores;
+            let right_by: f64 =
+                self.a * coef.iter().zip(scores).map(|(c, s)| sign(c) * s).sum::<f64>();
+            if right_by <= 0.0 {
+                if full || near || distance <= threshold {
+                    self.absorb(coef, own - distance);
+                    self.count_degradation(size * distance);
+                } else {
+                    self.enlist(x, coef, distance);
+                }
+            } else if margin {
+                let loss = 1.0 - right_by;
+                // How far from the span the example is, as the threshold measures it.
+                let away = if near { 0.0 } else { distance / threshold };
+                if loss > away {
+                    let square =
+                        coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);
+                    let tau = (loss / square).min(1.0).min(2.0 * (loss - away) / square);
+                    let coef: Vec<f64> = coef.iter().map(|c| tau * c).collect();
+                    self.absorb(&coef, own - distance);
+                    self.count_degradation(tau * tau * size * distance);
+                }
+            }
+            return;
+        }
+        if near {
+            self.absorb(coef, own - distance);
+            return self.count_degradation(size * distance);
+        }
+        if !full {
+            return self.enlist(x, coef, distance);
+        }
+        let p = self.support.smallest();
+        if size * own.abs() < self.support.size[p] {
+            self.absorb(coef, own - distance);
+            return self.count_degradation(size * distance);
+        }
+        self.enlist(x, coef, distance);
+        // No vector is further from the span of others than from 0.
+        if self.gram.pivot(p) * self.support.own[p].abs() < 0.999 {
+            self.remember_pairs();
+        }
+        let (d, distance) = self.gram.remove(p);
+        self.gram.d = d;
+        let cost = self.support.coef(p).iter().map(|v| v * v).sum::<f64>() * distance;
+        let outputs = self.support.outputs;
+        let v = self.support.coef(p).to_vec();
+        let u = self.support.u.get(p * outputs..(p + 1) * outputs).map(<[f64]>::to_vec);
+        self.spread(&v, u.as_deref());
+        if let Some(norm2) = &mut self.norm2 {
+            *norm2 -= cost;
+        }
+        self.drop_slot(p);
+        self.count_degradation(cost);
+    }
+
+    /// Makes the example that was last seen and solved for a vector.
+    fn enlist<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], distance: f64) {
+        let slot = self.insert(x);
+        self.gram.insert(slot, distance);
+        self.raise(slot, coef);
+    }
+
+    /// Adds the projection of the example that was last seen and solved for, of squared norm `own`.
+    fn absorb(&mut self, coef: &[f64], own: f64) {
+        if let Some(norm2) = &mut self.norm2 {
+            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
+            *norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
+        }
+        let u: Vec<f64> = coef.iter().map(|c| self.sum_a * c).collect();
+        self.spread(coef, Some(&u));
+    }
+
+    /// `v_j += d_j coef` for every slot j, and the same for u, d being what was solved for.
+    fn spread(&mut self, coef: &[f64], of_u: Option<&[f64]>) {
+        let Budgeted { support, panel, gram, .. } = self;
+        let outputs = support.outputs;
+        for (v, d) in support.v.chunks_mut(outputs).zip(&gram.d) {
+            v.iter_mut().zip(coef).for_each(|(v, c)| *v += d * c);
+        }
+        if let Some(of_u) = of_u {
+            for (u, d) in support.u.chunks_mut(outputs).zip(&gram.d) {
+                u.iter_mut().zip(of_u).for_each(|(u, c)| *u += d * c);
+            }
+        }
+        let hole = support.hole;
+        for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
+            support.settle(slot);
+        }
+        panel.spread(&gram.d, coef);
+    }
+
+    /// Whether the inverse fails on a column: `K d = k` for one row of K, another each time.
+    fn has_drifted(&mut self, k: &[f64]) -> bool {
+        let slots = self.support.slots();
+        let slot = (self.added / CHECKED) as usize % slots.max(1);
+        if slots == 0 || Some(slot) == self.support.hole {
+            return false;
+        }
+        self.see_slot(slot);
+        let row = &self.scratch.column;
+        let sum: f64 = row.iter().zip(&self.gram.d).map(|(k, d)| k.to_f64() * d).sum();
+        let size: f64 = row.iter().zip(&self.gram.d).map(|(k, d)| (k.to_f64() * d).abs()).sum();
+        (sum - k[slot]).abs() > least_distance::<S>() * (1.0 + size)
+    }
+
+    /// Computes afresh what is carried along for every pair of vectors.
+    pub(super) fn remember_pairs(&mut self) {
+        let n = self.support.slots();
+        if matches!(self.maintenance, Maintenance::Remove | Maintenance::Random { .. }) {
+            return;
+        }
+        self.gram.clear();
+        for slot in 0..n {
+            self.see_slot(slot);
+            let column = std::mem::take(&mut self.scratch.column);
+            match self.maintenance {
+                Maintenance::Merge => {
+                    self.distances.widen(self.support.width());
+                    self.distances.set_row(slot, &column);
+                    self.distances.set_column(slot, n);
+                }
+                Maintenance::Project | Maintenance::Projectron { .. } => {
+                    if Some(slot) != self.support.hole {
+                        self.enter(slot, &column);
+                    }
+                }
+                Maintenance::Remove | Maintenance::Random { .. } => {}
+            }
+            self.scratch.column = column;
+        }
+    }
+
+    /// Enters a vector among those of lower slots into the inverse of the kernel matrix.
+    fn enter(&mut self, slot: usize, column: &[S]) {
+        let hole = self.support.hole;
+        let value = |(j, k): (usize, &S)| {
+            let known = j < slot && Some(j) != hole;
+            if known { k.to_f64() } else { 0.0 }
+        };
+        let slots = self.gram.d.len();
+        let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();
+        self.gram.solve(&k);
+        let own = self.support.own[slot];
+        let distance = (own - self.gram.explained(&k)).max(least_distance::<S>() * own.abs());
+        while self.gram.d.len() < slot {
+            self.gram.make_room();
+        }
+        self.gram.insert(slot, distance);
+    }
+}
