@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use pegasos::{AnyLoss, Csr, Dense, Linear, Scalar};
+use pegasos::{
+    AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, Examples, Hinge, Linear, Loss, Params, Rows,
+    Sampling, Scalar, Shards, Trainer,
+};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
@@ -292,4 +295,32 @@ pub fn flat<S: Scalar>(w: &Linear<S>) -> Vec<f64> {
         .zip(w.intercepts())
         .flat_map(|(w, i)| w.iter().map(|w| w.to_f64()).chain([b(i)]).collect::<Vec<_>>())
         .collect()
+}
+
+pub const HINGE: Binary<Hinge> = Binary { loss: Hinge, positive: 1 };
+pub const CLASSES: CrammerSinger = CrammerSinger { classes: 3 };
+
+/// A trainer whose w is 0.
+pub fn trainer<S: Scalar, L: Loss>(loss: L, d: usize, params: Params) -> Trainer<Linear<S>, L> {
+    let outputs = loss.zeros().as_ref().len();
+    Trainer::new(Linear::new(outputs, d, 1.0).unwrap(), loss, params).unwrap()
+}
+
+/// Epochs on shards of these sizes, each part of a shuffled order.
+pub fn sharded_epochs<L: Loss + Clone + Send, X: Rows>(
+    trainer: &mut Trainer<Linear<X::Scalar>, L>,
+    data: &Examples<'_, X>,
+    sizes: &[usize],
+    epochs: std::ops::Range<u64>,
+) -> Result<(), Error> {
+    for epoch in epochs {
+        let order: Vec<usize> = Sampling::Shuffle.epoch(data.len(), 4, epoch)?.collect();
+        let mut rest = &order[..];
+        let parts: Vec<&[usize]> =
+            sizes.iter().map(|&size| rest.split_off(..size).unwrap()).collect();
+        let mut shards = Shards::split(trainer, sizes)?;
+        shards.run(data, &parts)?;
+        shards.merge_into(trainer)?;
+    }
+    Ok(())
 }

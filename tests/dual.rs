@@ -1,0 +1,640 @@
+//! Certificates, which may claim no more than the truth, and dual ascent, which must reach it.
+
+use pegasos::{
+    AnyLoss, Average, Ball, Binary, Block, Certificate, CrammerSinger, Csr, Dense, DualAscent,
+    Examples, Loss, Params, Rows, Sampling, Schedule, Shards,
+};
+
+mod generated;
+use generated::{
+    CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, norm, sharded_epochs, sign, trainer,
+};
+
+/// The minimum of the objective of a loss on margins, intercept and all: coordinate ascent in the dual,
+/// each step by halving an interval, until nothing moves.
+fn minimum(problem: &Problem, loss: AnyLoss, lambda: f64) -> f64 {
+    let (n, c) = (problem.n as f64, 1.0 / (lambda * problem.n as f64));
+    let rows: Vec<Vec<f64>> = (0..problem.n).map(|i| problem.features(i, 1.0)).collect();
+    // The loss's conjugate at -a, negated, and its derivative.
+    let value = |a: f64| match loss {
+        AnyLoss::Hinge => a,
+        AnyLoss::SquaredHinge => a - a * a / 4.0,
+        AnyLoss::Logistic => {
+            -[a, 1.0 - a].iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>()
+        }
+    };
+    let slope = |a: f64| match loss {
+        AnyLoss::Hinge => 1.0,
+        AnyLoss::SquaredHinge => 1.0 - a / 2.0,
+        AnyLoss::Logistic => ((1.0 - a) / a).ln(),
+    };
+    let most = if loss == AnyLoss::SquaredHinge { 1e6 } else { 1.0 };
+    let (mut w, mut alpha) = (vec![0.0; problem.d + 1], vec![0.0; problem.n]);
+    for pass in 0..1_000_000 {
+        for (i, x) in rows.iter().enumerate().filter(|(i, _)| problem.weight[*i] > 0.0) {
+            let (y, s) = (sign(problem.y[i]), problem.weight[i]);
+            let (margin, q) = (y * dot(&w, x), s * c * dot(x, x));
+            let (mut low, mut high): (f64, f64) = (0.0, most);
+            while high - low > 1e-15 * high {
+                let a = low.midpoint(high);
+                if slope(a) > margin + q * (a - alpha[i]) {
+                    low = a;
+                } else {
+                    high = a;
+                }
+                if a == low && a == high {
+                    break;
+                }
+            }
+            let new = if high == most { most } else { low };
+            add(&mut w, s * c * y * (new - alpha[i]), x);
+            alpha[i] = new;
+        }
+        if pass % 100 == 99 {
+            let rule = Rule::Margin(loss);
+            let primal = problem.objective(rule, &w, 1.0, lambda);
+            let duals: f64 = alpha.iter().zip(&problem.weight).map(|(&a, s)| s * value(a)).sum();
+            let dual = duals / n - lambda / 2.0 * dot(&w, &w);
+            if primal - dual < 1e-10 * primal {
+                return dual;
+            }
+        }
+    }
+    panic!("the reference must be exact: {loss:?} at {lambda}");
+}
+
+/// The same for Crammer and Singer's loss: mass moved between two classes of one example at a time.
+fn minimum_of_classes(problem: &Problem, classes: usize, lambda: f64) -> f64 {
+    let (n, c) = (problem.n as f64, 1.0 / (lambda * problem.n as f64));
+    let rows: Vec<Vec<f64>> = (0..problem.n).map(|i| problem.features(i, 1.0)).collect();
+    let rule = Rule::CrammerSinger(classes);
+    let mut w = vec![vec![0.0; problem.d + 1]; classes];
+    let mut p: Vec<Vec<f64>> = vec![vec![0.0; classes]; problem.n];
+    p.iter_mut().zip(&problem.y).for_each(|(p, &y)| p[y as usize] = 1.0);
+    for pass in 0..1_000_000 {
+        for (i, x) in rows.iter().enumerate().filter(|(i, _)| problem.weight[*i] > 0.0) {
+            let (y, s) = (problem.y[i] as usize, problem.weight[i]);
+            let is_y = |r: usize| f64::from(u8::from(r == y));
+            let q = s * c * dot(x, x);
+            for from in 0..classes {
+                for to in 0..from {
+                    let gain = is_y(from) - is_y(to) - dot(&w[from], x) + dot(&w[to], x);
+                    let step = (gain / (2.0 * q)).clamp(-p[i][to], p[i][from]);
+                    p[i][from] -= step;
+                    p[i][to] += step;
+                    add(&mut w[from], s * c * step, x);
+                    add(&mut w[to], -s * c * step, x);
+                }
+            }
+        }
+        if pass % 100 == 99 {
+            let w = w.concat();
+            let primal = problem.objective(rule, &w, 1.0, lambda);
+            let duals = p.iter().zip(&problem.y).zip(&problem.weight);
+            let duals: f64 = duals.map(|((p, &y), s)| s * (1.0 - p[y as usize])).sum();
+            let dual = duals / n - lambda / 2.0 * dot(&w, &w);
+            if primal - dual < 1e-10 * primal {
+                return dual;
+            }
+        }
+    }
+    panic!("the reference must be exact: {classes} classes at {lambda}");
+}
+
+#[test]
+fn a_certificate_claims_no_more_than_the_truth() {
+    fn law(loss: impl Loss + Clone, problem: &Problem, lambda: f64, best: f64) {
+        let x = problem.single();
+        let (y, weight) = (&problem.y, Some(&problem.weight[..]));
+        let dense = Examples::new(problem.dense(), y, weight).unwrap();
+        let float = Examples::new(Dense::new(&x, 60, 5).unwrap(), y, weight).unwrap();
+        let base = Params { lambda, ..Params::default() };
+        let variants = [
+            base,
+            Params { block: Block::Mean(7), ..base },
+            Params { block: Block::Delayed(5), ..base },
+            Params { average: Average::Polynomial, ..base },
+            Params { t0: 30.0, ..base },
+        ];
+        for params in variants {
+            for sampling in
+                [Sampling::Shuffle, Sampling::Blocks, Sampling::Storage, Sampling::Replacement]
+            {
+                let last = check(loss.clone(), &dense, params, sampling, best, 1e-10);
+                check(loss.clone(), &float, params, sampling, best, 1e-6);
+                if sampling == Sampling::Shuffle && params.t0 == 0.0 {
+                    assert!(last.relative_gap() < 0.03, "{params:?}: {last:?}");
+                }
+            }
+        }
+    }
+
+    fn check<X: Rows>(
+        loss: impl Loss,
+        data: &Examples<'_, X>,
+        params: Params,
+        sampling: Sampling,
+        best: f64,
+        slack: f64,
+    ) -> Certificate {
+        let mut trainer = trainer::<X::Scalar, _>(loss, 5, params);
+        trainer.keep_ledger(60);
+        let mut certificate = None;
+        for epoch in 0..200 {
+            trainer.run(data, sampling.epoch(60, 4, epoch).unwrap()).unwrap();
+            if epoch.is_power_of_two() || epoch == 199 {
+                let now = trainer.certificate(data).unwrap();
+                assert!(now.dual <= best + slack, "{params:?} {sampling:?}: {now:?}, {best}");
+                assert!(now.primal >= best - slack, "{params:?} {sampling:?}: {now:?}, {best}");
+                // To first order in what f32, the ledger's too, has rounded away.
+                let value = trainer.dual_value(data).unwrap();
+                let near = (value - now.dual).abs() < 1e-5 * (1.0 + now.dual.abs());
+                assert!(near, "{params:?} {sampling:?}: {now:?}, {value}");
+                certificate = Some(now);
+            }
+        }
+        certificate.unwrap()
+    }
+
+    for (weighted, lambda) in [(false, 0.02), (true, 0.2)] {
+        let some = |p: Problem| if weighted { p } else { p.unweighted() };
+        let problem = some(Problem::new(60, 5, 8));
+        law(HINGE, &problem, lambda, minimum(&problem, AnyLoss::Hinge, lambda));
+        let problem = some(Problem::of_classes(60, 5, 3, 8));
+        law(CLASSES, &problem, lambda, minimum_of_classes(&problem, 3, lambda));
+    }
+}
+
+/// D of the dual point that a ledger of hinge violations is, every sum written out.
+fn dual_of(ledger: &pegasos::Ledger, problem: &Problem, lambda: f64, s: f64) -> f64 {
+    let n = problem.n as f64;
+    let mut alpha: Vec<f64> =
+        (0..problem.n).map(|i| n / s * f64::from(ledger.sums(i)[0]) * sign(problem.y[i])).collect();
+    let excess = alpha.iter().zip(&problem.weight).map(|(a, s)| a / s).fold(1.0, f64::max);
+    let mut w = vec![0.0; problem.d + 1];
+    for (i, alpha) in alpha.iter_mut().enumerate() {
+        *alpha /= excess;
+        add(&mut w, *alpha * sign(problem.y[i]) / (lambda * n), &problem.features(i, 1.0));
+    }
+    alpha.iter().sum::<f64>() / n - lambda / 2.0 * dot(&w, &w)
+}
+
+/// Whatever the shards' sizes, the same in every epoch or not, and whatever came before them.
+#[test]
+fn a_certificate_of_shards_claims_no_more_than_its_ledger() {
+    let problem = Problem::new(60, 5, 26).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let best = minimum(&problem, AnyLoss::Hinge, 0.05);
+    let base = Params { lambda: 0.05, ..Params::default() };
+    let all: [&[&[usize]]; 4] = [
+        &[&[30, 30]],
+        &[&[11, 20, 29]],
+        &[&[11, 20, 29], &[30, 30], &[7, 53], &[1, 59]],
+        &[&[60], &[1, 2, 57]],
+    ];
+    for params in [
+        base,
+        Params { block: Block::Mean(4), ..base },
+        Params { t0: 7.0, ..base },
+        Params { average: Average::Uniform, ..base },
+    ] {
+        for sizes in all {
+            for first in [0, 1, 10] {
+                let mut trainer = trainer::<f64, _>(HINGE, 5, params);
+                trainer.keep_ledger(60);
+                trainer.run(&data, 0..first).unwrap();
+                let unequal = sizes.iter().any(|sizes| sizes.len() > 1);
+                for (epoch, sizes) in (0..12).zip(sizes.iter().cycle()) {
+                    sharded_epochs(&mut trainer, &data, sizes, epoch..epoch + 1).unwrap();
+                    let now = trainer.certificate(&data).unwrap();
+                    let s = params.t0 + trainer.t() as f64;
+                    let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.05, s);
+                    let what = format!("{params:?} {sizes:?} after {first}, {epoch}");
+                    assert!(exact <= best + 1e-10, "{what}");
+                    assert!(
+                        now.dual.is_nan() || now.dual <= best + 1e-10,
+                        "{what}: {now:?}, {best}"
+                    );
+                    // No certificate is right too.
+                    if now.dual.is_nan() {
+                        // Once lost, it stays so.
+                        assert!(first > 0 || unequal, "{what}");
+                    } else {
+                        assert!((now.dual - exact).abs() < 1e-9, "{what}: {now:?}, not {exact}");
+                    }
+                    assert!(now.primal >= best - 1e-10, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Epochs on the same shards keep the closed form, and with it the certificate, whatever the roundings
+/// of shares.
+#[test]
+fn equal_epochs_of_shards_keep_the_certificate() {
+    for n in 2..120 {
+        let problem = Problem::new(n, 3, n as u64).unweighted();
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        let params = Params { lambda: 0.1, ..Params::default() };
+        for sizes in [vec![1; n], vec![1, n - 1], vec![n / 2, n - n / 2]] {
+            let mut trainer = trainer::<f64, _>(HINGE, 3, params);
+            trainer.keep_ledger(n);
+            for epoch in 0..6 {
+                sharded_epochs(&mut trainer, &data, &sizes, epoch..epoch + 1).unwrap();
+                let now = trainer.certificate(&data).unwrap();
+                let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.1, trainer.t() as f64);
+                let right = (now.dual - exact).abs() < 1e-9;
+                assert!(right, "{n} in {sizes:?}, epoch {epoch}: {now:?}, not {exact}");
+            }
+        }
+    }
+}
+
+/// A part may be longer or shorter than was announced.
+#[test]
+fn a_certificate_of_unannounced_parts_claims_no_more_than_its_ledger() {
+    let problem = Problem::new(60, 5, 27).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 0.05, ..Params::default() };
+    let mut trainer = trainer::<f64, _>(HINGE, 5, params);
+    trainer.keep_ledger(60);
+    let order: Vec<usize> = (0..60).collect();
+    for _ in 0..3 {
+        let mut shards = Shards::split(&trainer, &[30, 30]).unwrap();
+        let ran = shards.run(&data, &[&order[..50], &order[50..]]);
+        if ran.and_then(|_| shards.merge_into(&mut trainer)).is_err() {
+            return;
+        }
+        let now = trainer.certificate(&data).unwrap();
+        let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.05, trainer.t() as f64);
+        assert!(now.dual.is_nan() || (now.dual - exact).abs() < 1e-9, "{now:?}, not {exact}");
+    }
+}
+
+/// Solves to a relative gap and checks all that a certificate says. Returns P and the weights.
+fn solves<X: Rows>(
+    loss: impl Loss,
+    rule: Rule,
+    x: X,
+    problem: &Problem,
+    lambda: f64,
+    tol: f64,
+) -> (f64, Vec<f64>) {
+    let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+    let mut dual = DualAscent::new(loss, lambda, problem.n, problem.d, 1.0).unwrap();
+    let mut certificate = dual.solve(&data, tol, 1000, 0).unwrap();
+    for _ in 0..300 {
+        if certificate.relative_gap() > tol {
+            // Where a lambda is too weak for coordinates alone.
+            dual.leap(&data, tol).unwrap();
+            certificate = dual.solve(&data, tol, 1000, 0).unwrap();
+        }
+    }
+    let w = flat(&dual.result::<X::Scalar>());
+    let primal = problem.objective(rule, &w, 1.0, lambda);
+    let bound = problem.image(rule, dual.dual(), 1.0, lambda).1;
+    let what = format!("{rule:?} at {lambda} to {tol}: {certificate:?}, {primal} and {bound}");
+    assert!(certificate.relative_gap() <= tol, "{what}");
+    assert!((certificate.primal - primal).abs() <= 1e-9 * primal, "{what}");
+    assert!((certificate.dual - bound).abs() <= 1e-9 * primal, "{what}");
+    // Where that does not take for ever.
+    if lambda >= 1e-2 {
+        let best = match rule {
+            Rule::Margin(loss) => minimum(problem, loss, lambda),
+            Rule::CrammerSinger(classes) => minimum_of_classes(problem, classes, lambda),
+        };
+        assert!(certificate.dual <= best * (1.0 + 2e-10), "{what}, {best}");
+        assert!(certificate.primal >= best * (1.0 - 1e-12), "{what}, {best}");
+    }
+    (primal, w)
+}
+
+/// The same in both layouts and scalars, for a rule's loss.
+fn solves_all(rule: Rule, problem: &Problem, lambda: f64) {
+    fn each(loss: impl Loss + Clone, rule: Rule, problem: &Problem, lambda: f64) {
+        solves(loss.clone(), rule, problem.csr().view(), problem, lambda, 1e-6);
+        let (best, w) = solves(loss.clone(), rule, problem.dense(), problem, lambda, 1e-6);
+        // What rounding the weights to f32 may cost, losses being steep as far as they reach.
+        let steep = |i: usize| {
+            let f = problem.scores(i, &w, 1.0);
+            norm(&rule.coef(&f, problem.y[i])).max(1.0) * problem.weight[i] / problem.n as f64
+        };
+        let size: f64 =
+            (0..problem.n).map(|i| steep(i) * norm(&problem.features(i, 1.0)) * norm(&w)).sum();
+        let tol = 1e-6 + f64::from(f32::EPSILON) * (size + lambda * dot(&w, &w)) / best;
+        let x = problem.single();
+        let dense = Dense::new(&x, problem.n, problem.d).unwrap();
+        solves(loss.clone(), rule, dense, problem, lambda, tol);
+        solves(loss, rule, problem.csr_of(|x| x as f32).view(), problem, lambda, tol);
+    }
+    // What f32 holds, so that both scalars have one optimum.
+    let problem = problem.clone().rounded();
+    match rule {
+        Rule::Margin(loss) => each(Binary { loss, positive: 1 }, rule, &problem, lambda),
+        Rule::CrammerSinger(classes) => each(CrammerSinger { classes }, rule, &problem, lambda),
+    }
+}
+
+const LAMBDAS: [f64; 5] = [1e-6, 1e-4, 1e-2, 1.0, 10.0];
+const LOSSES: [AnyLoss; 3] = [AnyLoss::Hinge, AnyLoss::SquaredHinge, AnyLoss::Logistic];
+
+#[test]
+fn dual_ascent_reaches_the_optimum() {
+    for lambda in LAMBDAS {
+        let mut problem = Problem::new(40, 4, 31);
+        // So that no w has a loss of 0.
+        problem.y.iter_mut().step_by(5).for_each(|y| *y = 1 - *y);
+        for loss in LOSSES {
+            solves_all(Rule::Margin(loss), &problem, lambda);
+            if lambda >= 1e-2 {
+                solves_all(Rule::Margin(loss), &problem.clone().unweighted(), lambda);
+            }
+        }
+        let mut problem = Problem::of_classes(30, 3, 3, 32);
+        problem.y.iter_mut().step_by(5).for_each(|y| *y = (*y + 1) % 3);
+        solves_all(Rule::CrammerSinger(3), &problem, lambda);
+        if lambda >= 1e-2 {
+            solves_all(Rule::CrammerSinger(3), &problem.unweighted(), lambda);
+        }
+    }
+}
+
+/// Rows of zeros, rows twice, a single row, examples that do not count.
+#[test]
+fn dual_ascent_takes_odd_rows() {
+    let odd = |mut problem: Problem| {
+        problem.x[..2 * problem.d].fill(0.0);
+        (problem.y[0], problem.y[1]) = (0, 1);
+        problem.x.extend_from_within(..);
+        problem.y.extend_from_within(..);
+        problem.weight.extend_from_within(..);
+        problem.n *= 2;
+        problem
+    };
+    let single = |k| Problem { n: 1, d: 2, x: vec![0.6, -1.0], y: vec![k], weight: vec![1.0] };
+    for lambda in LAMBDAS {
+        for loss in LOSSES {
+            solves_all(Rule::Margin(loss), &odd(Problem::new(20, 3, 33)), lambda);
+            solves_all(Rule::Margin(loss), &single(0), lambda);
+        }
+        solves_all(Rule::CrammerSinger(3), &odd(Problem::of_classes(20, 3, 3, 33)), lambda);
+        solves_all(Rule::CrammerSinger(3), &single(2), lambda);
+    }
+    // Without an intercept a row of zeros has no margin to move.
+    let data = Examples::new(Dense::new(&[0.0, 0.0], 2, 1).unwrap(), &[0, 1], None).unwrap();
+    for loss in LOSSES {
+        let mut dual = DualAscent::new(Binary { loss, positive: 1 }, 0.1, 2, 1, 0.0).unwrap();
+        let certificate = dual.solve(&data, 1e-12, 10, 0).unwrap();
+        let value = Rule::Margin(loss).value(&[0.0], 0);
+        assert!((certificate.primal - value).abs() < 1e-15, "{loss:?}: {certificate:?}");
+        assert!((certificate.dual - value).abs() < 1e-15, "{loss:?}: {certificate:?}");
+    }
+    let mut dual = DualAscent::new(CLASSES, 0.1, 2, 1, 0.0).unwrap();
+    let certificate = dual.solve(&data, 1e-12, 10, 0).unwrap();
+    assert_eq!((certificate.primal, certificate.dual), (1.0, 1.0));
+}
+
+/// What is divided by and what cancels: `q` is small where lambda is strong, large where it is weak.
+#[test]
+fn no_lambda_makes_a_bound_exceed_the_objective() {
+    fn law(loss: impl Loss, rule: Rule, problem: &Problem, lambda: f64) {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(loss, lambda, problem.n, problem.d, 1.0).unwrap();
+        let certificate = dual.solve(&data, 1e-6, 100, 0).unwrap();
+        let gap = certificate.relative_gap();
+        assert!(gap >= -1e-12, "{rule:?} at {lambda}: {certificate:?}");
+        assert!(gap <= 1e-6 || lambda < 1.0, "{rule:?} at {lambda}: {certificate:?}");
+        problem.image(rule, dual.dual(), 1.0, lambda);
+    }
+    let problem = Problem::new(40, 4, 31);
+    let classes = Problem::of_classes(30, 3, 3, 32);
+    for lambda in [1e-12, 1e-9, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12] {
+        for loss in LOSSES {
+            law(Binary { loss, positive: 1 }, Rule::Margin(loss), &problem, lambda);
+        }
+        law(CLASSES, Rule::CrammerSinger(3), &classes, lambda);
+    }
+}
+
+/// What f32 has rounded away of a trainer's w makes no bound too high.
+#[test]
+fn dual_ascent_goes_on_from_f32() {
+    fn law(loss: impl Loss + Clone, problem: &Problem, best: f64) {
+        let x = problem.single();
+        let x = Dense::new(&x, problem.n, problem.d).unwrap();
+        let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+        let params = Params { lambda: 0.02, ..Params::default() };
+        let mut trainer = trainer::<f32, _>(loss, problem.d, params);
+        trainer.keep_ledger(problem.n);
+        for epoch in 0..100 {
+            trainer.run(&data, Sampling::Shuffle.epoch(problem.n, 1, epoch).unwrap()).unwrap();
+            if epoch % 20 == 0 {
+                let stood = trainer.certificate(&data).unwrap();
+                let mut dual = DualAscent::take_over(&trainer, &data).unwrap();
+                let stands = dual.certificate(&data).unwrap();
+                // Or from a = 0, where D is 0 for these losses.
+                assert!(stands.dual >= stood.dual.min(0.0) - 1e-6 * stood.dual.abs());
+                assert!(stands.dual <= best + 1e-10 && stands.primal >= best - 1e-10);
+                let end = dual.solve(&data, 1e-6, 10_000, 0).unwrap();
+                assert!(end.relative_gap() <= 1e-6, "{end:?}");
+                assert!(end.dual <= best * (1.0 + 2e-10), "after {stood:?}: {end:?}, {best}");
+            }
+        }
+    }
+    for loss in LOSSES {
+        let mut problem = Problem::new(60, 4, 40).rounded();
+        problem.y.iter_mut().step_by(5).for_each(|y| *y = 1 - *y);
+        let best = minimum(&problem, loss, 0.02);
+        law(Binary { loss, positive: 1 }, &problem, best);
+    }
+    let problem = Problem::of_classes(60, 4, 3, 40).rounded();
+    law(CLASSES, &problem, minimum_of_classes(&problem, 3, 0.02));
+}
+
+/// A leap ends on a point of the dual that is higher, or where it began.
+#[test]
+fn a_leap_lands_higher_or_not_at_all() {
+    for constant in [0.0, 1.0] {
+        for lambda in LAMBDAS {
+            for loss in LOSSES {
+                for problem in [Problem::new(300, 4, 37), Problem::new(60, 3, 38).unweighted()] {
+                    let problem = problem.rounded();
+                    let csr = problem.csr_of(|x| x as f32);
+                    let (n, rule) = (problem.n, Rule::Margin(loss));
+                    let data =
+                        Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
+                    let loss = Binary { loss, positive: 1 };
+                    let mut dual = DualAscent::new(loss, lambda, n, problem.d, constant).unwrap();
+                    dual.run(&data, 0..n).unwrap();
+                    for tol in [1e-3, 1e-6, 1e-6] {
+                        let before = (dual.dual_value(&data), dual.dual().to_vec());
+                        let leapt = dual.leap(&data, tol).unwrap();
+                        let what = format!("{rule:?} at {lambda} to {tol}, {constant}");
+                        let now = dual.certificate(&data).unwrap();
+                        assert!(!leapt || dual.dual_value(&data) > before.0, "{what}");
+                        assert_eq!(leapt, dual.dual() != before.1, "{what}");
+                        let (image, bound) = problem.image(rule, dual.dual(), constant, lambda);
+                        let w = flat(&dual.result::<f64>());
+                        assert!(distance(&w, &image) < 1e-9, "{what}");
+                        assert!((now.dual - bound).abs() <= 1e-9 * now.primal, "{what}");
+                    }
+                    // And coordinate ascent goes on from there.
+                    let before = dual.dual_value(&data);
+                    dual.run(&data, 0..n).unwrap();
+                    assert!(dual.dual_value(&data) >= before - 1e-14 * (1.0 + before));
+                }
+            }
+        }
+    }
+    let problem = Problem::of_classes(60, 4, 3, 39);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let mut dual = DualAscent::new(CLASSES, 0.01, 60, 4, 1.0).unwrap();
+    assert!(!dual.leap(&data, 1e-3).unwrap());
+    let mut wrong = DualAscent::new(CLASSES, 0.01, 60, 5, 1.0).unwrap();
+    assert!(wrong.leap(&data, 1e-3).is_err());
+}
+
+/// The k-th column of k pieces.
+#[test]
+fn dual_ascent_takes_repeated_columns() {
+    let problem = Problem::new(30, 3, 34).unweighted();
+    for pieces in [2, 3, 8] {
+        let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
+        for i in 0..30 {
+            for (j, x) in problem.row(i).iter().enumerate() {
+                indices.extend(vec![j as i32; pieces]);
+                values.extend(vec![x / pieces as f64; pieces]);
+            }
+            indptr.push(values.len() as i32);
+        }
+        let repeated = Csr::new(&indptr, &indices, &values, 3).unwrap();
+        let data = Examples::new(repeated, &problem.y, None).unwrap();
+        for lambda in [1e-3, 1e-1] {
+            let mut dual = DualAscent::new(HINGE, lambda, 30, 3, 1.0).unwrap();
+            let mut last = 0.0;
+            for i in (0..5).flat_map(|_| 0..30) {
+                dual.run(&data, [i]).unwrap();
+                let now = dual.dual_value(&data);
+                assert!(now >= last - 1e-12, "{pieces} {lambda}: {now} after {last}");
+                last = now;
+            }
+            let best = minimum(&problem, AnyLoss::Hinge, lambda);
+            let certificate = dual.solve(&data, 1e-6, 100_000, 0).unwrap();
+            assert!(certificate.relative_gap() <= 1e-6, "{pieces} {lambda}: {certificate:?}");
+            assert!(certificate.dual <= best * (1.0 + 2e-10));
+        }
+    }
+}
+
+#[test]
+fn the_settled_sleep_and_change_nothing() {
+    fn law(loss: impl Loss + Clone, problem: &Problem, lambda: f64) {
+        let n = problem.n;
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut all = DualAscent::new(loss.clone(), lambda, n, problem.d, 1.0).unwrap();
+        let mut due = all.clone();
+        let mut visited = vec![0; n];
+        let mut visits = 0;
+        for pass in 1..=400 {
+            all.run(&data, 0..n).unwrap();
+            let order: Vec<usize> = due.pass(Sampling::Shuffle, 0).unwrap().collect();
+            visits += order.len();
+            for &i in &order {
+                // Nobody sleeps for ever.
+                assert!(pass - visited[i] <= 32, "{i} slept from {} to {pass}", visited[i]);
+                visited[i] = pass;
+            }
+            assert!(pass > 1 || order.len() == n);
+            due.run(&data, order).unwrap();
+            if pass % 50 == 0 {
+                due.certificate(&data).unwrap();
+            }
+        }
+        assert!(visited.iter().all(|&last| 400 - last < 32));
+        assert!(visits < 400 * n / 2, "{visits} of {}", 400 * n);
+        let (all, due) = (all.certificate(&data).unwrap(), due.certificate(&data).unwrap());
+        assert!(due.relative_gap() < 1e-9 && all.relative_gap() < 1e-9, "{due:?} {all:?}");
+        assert!((due.dual / all.dual - 1.0).abs() < 1e-9, "{due:?} {all:?}");
+    }
+    law(HINGE, &Problem::new(200, 4, 35), 0.01);
+    law(CLASSES, &Problem::of_classes(200, 4, 3, 35), 0.01);
+}
+
+/// Who fell asleep is woken by an evaluation that finds them wrong, not by the next pass alone.
+#[test]
+fn an_evaluation_wakes_whom_a_step_would_move() {
+    fn law(loss: impl Loss + Clone, problem: &Problem) {
+        let n = problem.n;
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(loss, 1e-3, n, problem.d, 1.0).unwrap();
+        let due = |dual: &DualAscent<_>| -> Vec<usize> {
+            let mut due: Vec<usize> = dual.clone().pass(Sampling::Storage, 0).unwrap().collect();
+            due.sort_unstable();
+            due
+        };
+        let mut woken = 0;
+        for _ in 0..60 {
+            let order = dual.pass(Sampling::Shuffle, 0).unwrap();
+            dual.run(&data, order).unwrap();
+            let before = due(&dual);
+            dual.certificate(&data).unwrap();
+            let after = due(&dual);
+            for i in 0..n {
+                let moves = dual.clone().run(&data, [i]).unwrap().updates > 0;
+                assert!(!moves || after.contains(&i), "{i} sleeps");
+                woken += usize::from(moves && !before.contains(&i));
+            }
+        }
+        assert!(woken > 0);
+    }
+    law(HINGE, &Problem::new(80, 4, 41));
+    law(CLASSES, &Problem::of_classes(80, 4, 3, 41));
+}
+
+/// Cut short, ascent stands where it stands, and what it says is true.
+#[test]
+fn a_certificate_of_dual_ascent_claims_no_more_than_the_truth() {
+    fn law(loss: impl Loss + Clone, rule: Rule, problem: &Problem, best: f64) {
+        let problem = problem.clone().rounded();
+        let x = problem.single();
+        let x = Dense::new(&x, problem.n, problem.d).unwrap();
+        let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(loss, 0.01, problem.n, problem.d, 1.0).unwrap();
+        for epoch in 0..30 {
+            let order = Sampling::Replacement.epoch(problem.n, 1, epoch).unwrap();
+            dual.run(&data, order.take(7)).unwrap();
+            let now = dual.certificate(&data).unwrap();
+            assert!(now.dual <= best + 1e-10 && now.primal >= best - 1e-10, "{now:?}, {best}");
+            let primal = problem.objective(rule, &flat(&dual.result::<f32>()), 1.0, 0.01);
+            assert!((now.primal / primal - 1.0).abs() < 1e-9, "{now:?}, {primal}");
+            assert!((dual.dual_value(&data) - now.dual).abs() < 1e-9, "{now:?}");
+            assert_eq!(dual.certificate(&data).unwrap(), now);
+        }
+    }
+    for loss in [AnyLoss::Hinge, AnyLoss::SquaredHinge, AnyLoss::Logistic] {
+        let problem = Problem::new(40, 4, 36).rounded();
+        let best = minimum(&problem, loss, 0.01);
+        law(Binary { loss, positive: 1 }, Rule::Margin(loss), &problem, best);
+    }
+    let problem = Problem::of_classes(40, 4, 3, 36).rounded();
+    let best = minimum_of_classes(&problem, 3, 0.01);
+    law(CLASSES, Rule::CrammerSinger(3), &problem, best);
+}
+
+#[test]
+fn without_the_closed_form_there_is_no_certificate() {
+    let problem = Problem::new(20, 3, 9);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let base = Params { lambda: 0.1, ..Params::default() };
+    for params in [
+        Params { set: Some(Ball { radius: 1.0 }), ..base },
+        Params { schedule: Schedule::Constant { eta0: 0.1 }, ..base },
+    ] {
+        let mut trainer = trainer(HINGE, 3, params);
+        trainer.keep_ledger(20);
+        trainer.run(&data, 0..20).unwrap();
+        let certificate = trainer.certificate(&data).unwrap();
+        assert!(certificate.dual.is_nan() && certificate.primal.is_finite());
+    }
+}

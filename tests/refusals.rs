@@ -1,0 +1,281 @@
+//! What does not fit is refused, with an error, before anything is learned.
+
+use pegasos::{
+    AnyLoss, Ball, Binary, Block, Csr, Dense, DualAscent, ErrorKind, Examples, Flight, KeptRow,
+    Linear, Loss, Params, Regret, Schedule, Shards, Trainer,
+};
+
+mod generated;
+use generated::{CLASSES, HINGE, flat, trainer};
+
+#[test]
+fn bad_rows_stop_a_run_before_they_are_learned() {
+    let x = [1.0, 2.0, f64::NAN, 0.0, 1.0, 1.0];
+    let dense = Examples::new(Dense::new(&x, 3, 2).unwrap(), &[0, 1, 0], None).unwrap();
+    let mut trainer = trainer(HINGE, 2, Params::default());
+    trainer.run(&dense, [0]).unwrap();
+    let before = trainer.clone();
+    let error = trainer.run(&dense, [1, 0]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NonFinite { name: "X", .. }));
+    assert!(error.to_string().contains("row 1, column 0 holds NaN"), "{error}");
+    let error = trainer.run(&dense, [3]).unwrap_err();
+    assert_eq!(error.to_string(), "order must lie in 0..3, got 3");
+    for (indices, text) in [([0, 7], "got 7"), ([0, -2], "got -2")] {
+        let csr = Csr::new(&[0, 1, 2], &indices, &[1.0, 1.0], 2).unwrap();
+        let data = Examples::new(csr, &[0, 1], None).unwrap();
+        assert!(data.check(0..2).is_err());
+        let error = trainer.run(&data, [1]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Index { name: "X.indices", bound: 2, .. }));
+        assert!(error.to_string().ends_with(text), "{error}");
+    }
+    assert_eq!(trainer.hypothesis(), before.hypothesis());
+    assert_eq!(trainer.t(), 1);
+}
+
+#[test]
+fn doors_refuse_what_does_not_fit() {
+    let refused = [
+        Dense::new(&[1.0_f32; 5], 2, 3).err(),
+        Dense::new(&[1.0_f32; 0], 2, 0).err(),
+        Csr::new(&[0, 2, 1], &[0, 0], &[1.0_f32, 1.0], 1).err(),
+        Csr::new(&[0, 3], &[0, 0], &[1.0_f32, 1.0], 1).err(),
+        Csr::new(&[1, 2], &[0, 0], &[1.0_f32, 1.0], 1).err(),
+        Csr::new(&[0, -1], &[0, 0], &[1.0_f32, 1.0], 1).err(),
+        Csr::new(&[0], &[], &[] as &[f32], 1).err(),
+        Csr::new(&[0, 1], &[0, 0], &[1.0_f32], 1).err(),
+        Linear::<f32>::new(1, 0, 0.0).err(),
+        Linear::<f32>::new(usize::MAX, 3, 0.0).err(),
+        Linear::<f32>::new(1, 3, -1.0).err(),
+        Params { lambda: 0.0, ..Params::default() }.check().err(),
+        Params { lambda: f64::NAN, ..Params::default() }.check().err(),
+        Params { t0: -1.0, ..Params::default() }.check().err(),
+        Params { block: Block::Mean(0), ..Params::default() }.check().err(),
+        Params { schedule: Schedule::Constant { eta0: 1e9 }, ..Params::default() }.check().err(),
+    ];
+    for (k, error) in refused.into_iter().enumerate() {
+        assert!(error.is_some(), "number {k}");
+    }
+    let x = Dense::new(&[1.0, 2.0], 2, 1).unwrap();
+    for (y, weight) in [
+        (&[0][..], None),
+        (&[0, 1][..], Some(&[1.0][..])),
+        (&[0, 1][..], Some(&[1.0, -1.0][..])),
+        (&[0, 1][..], Some(&[1.0, f64::NAN][..])),
+        (&[0, 1][..], Some(&[0.0, 0.0][..])),
+    ] {
+        assert!(Examples::new(x, y, weight).is_err(), "{y:?} {weight:?}");
+    }
+    let data = Examples::new(x, &[0, 1], None).unwrap();
+    assert!(trainer::<f64, _>(HINGE, 2, Params::default()).run(&data, 0..2).is_err());
+    let any = Binary { loss: AnyLoss::Hinge, positive: 1 };
+    assert!(Trainer::new(Linear::<f64>::new(2, 1, 0.0).unwrap(), any, Params::default()).is_err());
+}
+
+#[test]
+fn bad_rows_stop_a_delayed_run_before_they_are_learned() {
+    fn law(loss: impl Loss<Scores: PartialEq> + Clone, classes: u32) {
+        let x = [1.0, 2.0, 0.5, 1.0, f64::NAN, 0.0, 1.0, 1.0, f64::INFINITY, 1.0];
+        let y: Vec<u32> = (0..5).map(|i| i % classes).collect();
+        let dense = Examples::new(Dense::new(&x, 5, 2).unwrap(), &y, None).unwrap();
+        let columns = [0, 1, 0, 1, 0, 7, 0, 1, 0, -2];
+        let csr = Csr::new(&[0, 2, 4, 6, 8, 10], &columns, &[1.0; 10], 2).unwrap();
+        let sparse = Examples::new(csr, &y, None).unwrap();
+        for delay in [0, 1, 2, 5] {
+            let params = Params { block: Block::Delayed(delay), ..Params::default() };
+            let mut good = trainer::<f64, _>(loss.clone(), 2, params);
+            good.run(&dense, [0, 1, 3, 0]).unwrap();
+            for bad in [2, 4, 5] {
+                let mut stopped = trainer::<f64, _>(loss.clone(), 2, params);
+                let error = stopped.run(&dense, [0, 1, 3, 0, bad, 1]).unwrap_err();
+                let kind = error.kind();
+                assert!(matches!(kind, ErrorKind::NonFinite { .. } | ErrorKind::Index { .. }));
+                assert_eq!(stopped.hypothesis(), good.hypothesis());
+                assert_eq!(stopped.flights(), good.flights());
+                assert_eq!(stopped.t(), 4);
+                let mut goes_on = good.clone();
+                stopped.run(&dense, [1, 0, 3]).unwrap();
+                goes_on.run(&dense, [1, 0, 3]).unwrap();
+                assert_eq!(stopped.hypothesis(), goes_on.hypothesis());
+            }
+            for bad in [2, 4] {
+                let mut stopped = trainer::<f64, _>(loss.clone(), 2, params);
+                let error = stopped.run(&sparse, [0, 1, bad]).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Index { name: "X.indices", .. }));
+                assert_eq!((stopped.t(), stopped.flights().len()), (2, delay.min(2)));
+            }
+        }
+    }
+    law(HINGE, 2);
+    law(CLASSES, 3);
+}
+
+#[test]
+fn bad_rows_stop_dual_ascent_before_they_are_learned() {
+    fn law(loss: impl Loss + Clone) {
+        let x = [1.0, 2.0, 0.5, 1.0, f64::NAN, 0.0, 1e200, 1.0, f64::INFINITY, 1.0];
+        let y = [0, 1, 0, 1, 1];
+        let dense = Examples::new(Dense::new(&x, 5, 2).unwrap(), &y, None).unwrap();
+        let columns = [0, 1, 0, 1, 0, 7, 0, 1, 0, -2];
+        let csr = Csr::new(&[0, 2, 4, 6, 8, 10], &columns, &[1.0; 10], 2).unwrap();
+        let sparse = Examples::new(csr, &y, None).unwrap();
+        let new = || DualAscent::new(loss.clone(), 0.1, 5, 2, 1.0).unwrap();
+        let mut good = new();
+        good.run(&dense, [0, 1, 0]).unwrap();
+        let good = (good.dual().to_vec(), flat(&good.result::<f64>()));
+        for bad in [2, 3, 4, 5] {
+            let mut stopped = new();
+            let error = stopped.run(&dense, [0, 1, 0, bad, 1]).unwrap_err();
+            let kind = error.kind();
+            assert!(matches!(kind, ErrorKind::NonFinite { .. } | ErrorKind::Index { .. }));
+            assert_eq!((stopped.dual().to_vec(), flat(&stopped.result::<f64>())), good);
+        }
+        let kind = new().certificate(&dense).unwrap_err();
+        assert!(matches!(kind.kind(), ErrorKind::NonFinite { name: "X", .. }));
+        for bad in [2, 4] {
+            let mut stopped = new();
+            let error = stopped.run(&sparse, [0, 1, bad]).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Index { name: "X.indices", .. }));
+            assert!(stopped.dual()[2 * stopped.dual().len() / 5..].iter().all(|&a| a == 0.0));
+        }
+        assert!(new().certificate(&sparse).is_err());
+        assert!(new().solve(&sparse, 1e-3, 10, 0).is_err());
+    }
+    law(HINGE);
+    law(CLASSES);
+}
+
+#[test]
+fn the_other_doors_refuse_what_does_not_fit_too() {
+    let new = |lambda, d, constant| DualAscent::new(HINGE, lambda, 3, d, constant).err();
+    let linear = || Linear::<f64>::new(1, 2, 0.0).unwrap();
+    let params = Params::default();
+    let ball = |radius| Trainer::new(linear(), HINGE, params.within(Ball { radius })).err();
+    let set = |radius| {
+        Trainer::new(linear(), HINGE, Params { set: Some(Ball { radius }), ..params }).err()
+    };
+    let batch = |block| {
+        trainer::<f64, _>(HINGE, 2, Params { block, ..params }).keep_regret(Regret::default()).err()
+    };
+    let split = |block, rows: &[usize]| {
+        Shards::split(&trainer::<f64, _>(HINGE, 2, Params { block, ..params }), rows).err()
+    };
+    let one = Block::Mean(1);
+    let refused = [
+        new(0.0, 2, 0.0),
+        new(-1.0, 2, 0.0),
+        new(f64::NAN, 2, 0.0),
+        new(f64::INFINITY, 2, 0.0),
+        new(1e-320, 2, 0.0),
+        new(0.1, 0, 0.0),
+        new(0.1, usize::MAX, 0.0),
+        new(0.1, 2, -1.0),
+        new(0.1, 2, f64::NAN),
+        ball(0.0),
+        ball(-1.0),
+        ball(f64::NAN),
+        ball(f64::INFINITY),
+        set(0.0),
+        set(f64::NAN),
+        batch(Block::Mean(2)),
+        batch(Block::Mean(100)),
+        split(one, &[]),
+        split(one, &[0]),
+        split(one, &[3, 0, 2]),
+        split(Block::Delayed(0), &[3, 2]),
+        split(Block::Delayed(4), &[3, 2]),
+        Regret::from_numbers(&[1.0; 6]).err(),
+        Regret::from_numbers(&[]).err(),
+    ];
+    for (k, error) in refused.into_iter().enumerate() {
+        assert!(error.is_some(), "number {k}");
+    }
+    assert!(batch(one).is_none() && batch(Block::Delayed(3)).is_none());
+    assert!(ball(1e-9).is_none() && set(1e9).is_none());
+
+    let x = [1.0, 2.0, 0.5, 1.0, 3.0, 0.0];
+    let data = Examples::new(Dense::new(&x, 3, 2).unwrap(), &[0, 1, 0], None).unwrap();
+    for (n, d) in [(2, 2), (4, 2), (3, 1), (3, 3)] {
+        let mut dual = DualAscent::new(HINGE, 0.1, n, d, 1.0).unwrap();
+        assert!(dual.run(&data, 0..3).is_err(), "{n} x {d}");
+        assert!(dual.certificate(&data).is_err(), "{n} x {d}");
+        assert!(dual.solve(&data, 0.1, 1, 0).is_err(), "{n} x {d}");
+    }
+    // Another length: what a trainer knows of other rows is of no use.
+    let mut trainer = trainer::<f64, _>(HINGE, 2, params);
+    trainer.keep_ledger(3);
+    trainer.run(&data, 0..3).unwrap();
+    let short = Examples::new(Dense::new(&x[..4], 2, 2).unwrap(), &[0, 1], None).unwrap();
+    assert!(trainer.run(&short, 0..2).is_err());
+    let fresh = DualAscent::take_over(&trainer, &short).unwrap();
+    assert!(fresh.dual().len() == 2 && fresh.dual().iter().all(|&a| a == 0.0));
+    let without = Params { lambda: 0.0, schedule: Schedule::Constant { eta0: 0.1 }, ..params };
+    let without = Trainer::new(linear(), HINGE, without).unwrap();
+    assert!(DualAscent::take_over(&without, &data).is_err());
+
+    let mut shards = Shards::split(&trainer, &[2, 1]).unwrap();
+    assert!(shards.run(&data, &[&[0, 1]]).is_err());
+    assert!(shards.run(&data, &[&[0, 1], &[2], &[]]).is_err());
+    assert!(shards.run(&data, &[&[0, 1], &[3]]).is_err());
+    assert!(shards.run(&short, &[&[0], &[1]]).is_err());
+}
+
+#[test]
+fn a_label_that_is_no_class_is_refused() {
+    let x = [1.0, 2.0, 0.5, 1.0];
+    let data = Examples::new(Dense::new(&x, 2, 2).unwrap(), &[0, 3], None).unwrap();
+    assert!(trainer::<f64, _>(CLASSES, 2, Params::default()).run(&data, 0..2).is_err());
+    let mut dual = DualAscent::new(CLASSES, 0.1, 2, 2, 1.0).unwrap();
+    assert!(dual.run(&data, 0..2).is_err());
+    assert!(dual.certificate(&data).is_err());
+}
+
+#[test]
+fn a_delay_of_any_length_is_one() {
+    let x = [1.0, 2.0, 0.5, 1.0];
+    let data = Examples::new(Dense::new(&x, 2, 2).unwrap(), &[0, 1], None).unwrap();
+    let params = Params { block: Block::Delayed(usize::MAX), ..Params::default() };
+    let w = Linear::<f64>::new(1, 2, 1.0).unwrap();
+    if let Ok(mut trainer) = Trainer::new(w, HINGE, params) {
+        trainer.run(&data, 0..2).unwrap();
+        assert_eq!((trainer.t(), trainer.flights().len()), (2, 2));
+    }
+}
+
+#[test]
+fn an_average_of_factors_that_are_no_numbers_is_refused() {
+    let x = Dense::new(&[1.0, 2.0], 1, 2).unwrap();
+    let mut a = trainer::<f64, _>(HINGE, 2, Params::default());
+    a.run(&Examples::new(x, &[1], None).unwrap(), [0]).unwrap();
+    for factor in [f64::NAN, f64::INFINITY] {
+        assert!(Trainer::average_of(&[(factor, &a), (0.5, &a)]).is_err(), "{factor}");
+    }
+}
+
+#[test]
+fn more_examples_than_memory_can_hold_are_refused() {
+    assert!(DualAscent::new(HINGE, 0.1, usize::MAX, 2, 0.0).is_err());
+    assert!(DualAscent::new(CLASSES, 0.1, usize::MAX / 2, 2, 0.0).is_err());
+}
+
+/// A norm without the distance that goes with it.
+#[test]
+fn half_a_gradient_in_flight_is_refused() {
+    assert!(Regret::from_numbers(&[1.0; 7]).is_ok());
+    assert!(Regret::from_numbers(&[1.0; 9]).is_ok());
+    assert!(Regret::from_numbers(&[1.0; 8]).is_err());
+}
+
+#[test]
+fn flights_that_do_not_fit_stop_a_run() {
+    let x = Dense::new(&[1.0, 2.0, 0.5, 1.0], 2, 2).unwrap();
+    let data = Examples::new(x, &[0, 1], None).unwrap();
+    let params = Params { block: Block::Delayed(1), ..Params::default() };
+    let row = || KeptRow::Dense(vec![1.0, 2.0]);
+    let mut ledger = trainer::<f64, _>(HINGE, 2, params);
+    ledger.keep_ledger(2);
+    ledger.set_flights([Flight { example: 7, row: row(), coef: [1.0] }].into());
+    assert!(ledger.run(&data, 0..2).is_err());
+    let mut classes = trainer::<f64, _>(CLASSES, 2, params);
+    classes.set_flights([Flight { example: 0, row: row(), coef: vec![1.0; 5] }].into());
+    assert!(classes.run(&data, 0..2).is_err());
+}
