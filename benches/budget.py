@@ -79,9 +79,9 @@ def long_streams() -> None:
                     error = model.mean_gradient_error_
                     this = (right, n / seconds[average], error, c)
                     found[average] = max(this, found.get(average, this))
-            for average, (*figures, c) in found.items():
+            for average, (*figures, factor) in found.items():
                 kind = "average" if average else "last"
-                row("long", name, f"merge B={budget} {kind} gamma={c}/d", *figures)
+                row("long", name, f"merge B={budget} {kind} gamma={factor}/d", *figures)
 
 
 def product_rates() -> tuple[float, float]:

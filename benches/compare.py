@@ -36,7 +36,7 @@ PROBLEMS: dict[str, Callable[[], tuple[Any, np.ndarray]]] = {
 }
 
 # Without an intercept, as the papers train; the same for both.
-COMMON = dict(alpha=1e-4, fit_intercept=False, tol=None, random_state=0)
+COMMON: dict[str, Any] = dict(alpha=1e-4, fit_intercept=False, tol=None, random_state=0)
 
 
 def seconds(estimator: Any, X: Any, y: np.ndarray) -> float:

@@ -60,7 +60,7 @@ class Trial(NamedTuple):
 
     solver: str
     setting: str
-    make: Callable[[], Any]
+    make: partial[Any]
     seconds: float
     objective: float
     bound: float

@@ -322,8 +322,8 @@ def fronts(rows: list[Row], column: str, label: str) -> Any:
             )
         most = max(numbers(own, column))
         for ours, dashes, colour in ((True, "-", "#0072B2"), (False, "--", "black")):
-            best = front([row for row in own if (row["family"] in OURS) == ours], column)
-            x, y = numbers(best, column), numbers(best, "accuracy")
+            unbeaten = front([row for row in own if (row["family"] in OURS) == ours], column)
+            x, y = numbers(unbeaten, column), numbers(unbeaten, "accuracy")
             title = "our front" if ours else "the peers' front"
             axis.step([*x, most], [*y, y[-1]], where="post", color=colour, linestyle=dashes, linewidth=1, label=title)
         axis.set(xscale="log", title=f"{name}, {int(own[0]['rows']):,} rows", xlabel=label)

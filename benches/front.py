@@ -110,7 +110,7 @@ def linear_families(n_classes: int, sparse: bool) -> list[Family]:
     # Where there are more features than rows, the best alpha depends on how many rows there are.
     rows = 1_000_000 if sparse else 20_000
     strengths = dict(alpha=tuple(10.0 ** -np.arange(2, 8)))
-    ours = {loss: dict(loss=loss) for loss in ("hinge", "squared_hinge", "log_loss")}
+    ours: dict[str, Choice] = {loss: dict(loss=loss) for loss in ("hinge", "squared_hinge", "log_loss")}
     if n_classes > 2:
         ours = {loss: dict(loss=loss, multi_class="ovr") for loss in ours} | {"Crammer-Singer": dict(loss="hinge")}
     one = dict(max_iter=1, tol=None, solver="pegasos")
@@ -251,9 +251,10 @@ def size(model: Any) -> int:
     if hasattr(model, "steps"):
         return sum(size(part) for _, part in model.steps)
     model = getattr(model, "estimator_", model)
-    parts = ("coef_", "intercept_", "support_vectors_", "dual_coef_", "components_", "normalization_")
     if hasattr(model, "support_vectors_"):
-        parts = ("support_vectors_", "dual_coef_")
+        parts = ["support_vectors_", "dual_coef_"]
+    else:
+        parts = ["coef_", "intercept_", "components_", "normalization_"]
     arrays = (getattr(model, part) for part in parts if hasattr(model, part))
     return sum(array.nnz if sp.issparse(array) else np.size(array) for array in arrays)
 

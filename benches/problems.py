@@ -41,7 +41,7 @@ def words(n: int = 600_000, d: int = 1 << 20, seed: int = 0) -> tuple[sp.csr_mat
 def table(n: int = 500_000, d: int = 54, dtype: type = np.float32) -> tuple[np.ndarray, np.ndarray]:
     """A dense table of standardised features, labels by a noisy hidden linear score."""
     random = np.random.default_rng(0)
-    X = random.standard_normal((n, d)).astype(dtype)
+    X: np.ndarray = random.standard_normal((n, d)).astype(dtype)
     score = X @ (random.standard_normal(d) / np.sqrt(d)).astype(dtype)
     return X, (score + 0.7 * random.standard_normal(n) > 0).astype(np.int64)
 

@@ -113,7 +113,7 @@ def landmarks() -> None:
                 model = start(kind, X, y, budget, best[1] / d, seed).refit(X, y, alpha=best[2])
                 right.append(model.score(X_test, y_test))
             setting = f"B={budget} {kind} gamma={best[1]}/d alpha={best[2]}"
-            row("landmarks", name, setting, 100.0 * np.mean(right), 100.0 * np.std(right))
+            row("landmarks", name, setting, 100.0 * float(np.mean(right)), 100.0 * float(np.std(right)))
 
 
 def rounds() -> None:

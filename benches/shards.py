@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ import problems
 from harness import head
 from pegasos import PegasosClassifier
 
-COMMON = dict(alpha=1e-4, fit_intercept=False, random_state=0, solver="pegasos")
+COMMON: dict[str, Any] = dict(alpha=1e-4, fit_intercept=False, random_state=0, solver="pegasos")
 
 
-def further(X: np.ndarray, y: np.ndarray, **setting: object) -> float:
+def further(X: np.ndarray, y: np.ndarray, **setting: Any) -> float:
     """Seconds of a further epoch."""
     took = []
     for max_iter in (1, 5):

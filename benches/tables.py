@@ -282,9 +282,9 @@ def filled(page: str, quick: bool) -> str:
     """A page with its tables made anew; a table without a record stays as it is."""
     for name, (source, lines) in TABLES.items():
         if rows := record(source, quick):
-            made = markdown(lines(rows))
+            made = markdown(lines(rows)).replace("\\", r"\\")
             pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
-            page, found = re.subn(pattern, lambda m, made=made: m[1] + made + "\n" + m[2], page, flags=re.DOTALL)
+            page, found = re.subn(pattern, rf"\g<1>{made}\n\g<2>", page, flags=re.DOTALL)
             if found != 1:
                 raise SystemExit(f"the page has {found} places for the table {name!r}, should have one")
     return page
