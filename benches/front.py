@@ -4,9 +4,9 @@
 
 Every family of machines has its settings: sizes, epochs or tolerances, from the cheapest sensible one to the dearest.
 The rest (gamma, then alpha or C; for each loss its own) is chosen on a fifth of the rows to train on, held out, by
-machines trained on some thousands of the other rows (linear ones on sparse data: on all), on a grid and half a step
-of it around the best. What was best is then fitted with every setting, on all rows, one thread for everyone. Dearer
-settings than one that takes half a minute are not run, and named. Columns:
+machines trained on some thousands of the other rows (linear ones on sparse data: on all), by going up and down a grid
+and half a step around the best. What was best is then fitted with every setting, on all rows, one thread for everyone.
+Dearer settings than one that takes half a minute are not run, and named. Columns:
 
 * family, setting: which machine, and which point of its curve.
 * chosen: what was chosen on held-out rows.
@@ -225,25 +225,37 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
 
 
 def choose(family: Family, X: Any, y: np.ndarray, X_held: Any, y_held: np.ndarray) -> Choice:
-    """The best choice, by held-out rows: one thing at a time, then half a step up and down in the first of them."""
+    """The best choice, by held-out rows.
+
+    One thing at a time: from the middle of its values up and down, as long as that is no loss; then half a step up
+    and down in the first of them.
+    """
     X, y = X[: family.rows], y[: family.rows]
     found: list[tuple[float, Choice]] = []
 
-    def judge(choice: Choice) -> None:
-        if all(choice != other for _, other in found):
-            model = family.make(**family.probe, **choice).fit(X, y)
-            found.append((float(np.mean(model.predict(X_held) == y_held)), choice))
+    def judge(choice: Choice) -> float:
+        for right, other in found:
+            if other == choice:
+                return right
+        model = family.make(**family.probe, **choice).fit(X, y)
+        found.append((float(np.mean(model.predict(X_held) == y_held)), choice))
+        return found[-1][0]
 
     def best() -> Choice:
         return max(found, key=lambda pair: pair[0])[1]
 
-    start = {name: values[len(values) // 2] for name, values in family.choices.items()}
+    known = {name: values[len(values) // 2] for name, values in family.choices.items()}
     for name, values in family.choices.items():
-        known = best() if found else start
-        for value in values:
-            judge(known | {name: value})
+        middle = len(values) // 2
+        for way in (values[middle:], values[middle::-1]):
+            last = 0.0
+            for value in way:
+                if (right := judge(known | {name: value})) < last:
+                    break
+                last = right
+        known = best()
     first, (one, other, *_) = next(iter(family.choices.items()))
-    known, half = best(), (other / one) ** 0.5
+    half = (other / one) ** 0.5
     for factor in (1.0 / half, half):
         judge(known | {first: known[first] * factor})
     return best()
