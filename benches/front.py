@@ -167,7 +167,7 @@ def linear_families(n_classes: int, sparse: bool) -> list[Family]:
 def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool) -> list[Family]:
     gammas, strengths = tuple(scale * c for c in (0.25, 1.0, 4.0, 16.0)), tuple(10.0 ** np.arange(-2, 5))
     # Kernel values of long sparse rows are dear.
-    rows = run.pick(quick=700, full=2000 if sparse else 8000, tiny=300)
+    rows = run.pick(quick=500, full=2000 if sparse else 8000, tiny=300)
     sizes = run.pick(quick=(20, 100, 300), full=(20, 50, 100, 200, 500, 1000, 2000, 4000), tiny=(20,))
     if n < 50_000:
         sizes = sizes[:7]
@@ -312,7 +312,7 @@ def measured(run: Run, name: str, family: Family, setting: str, choice: Choice, 
 
 def compare(run: Run, name: str, data: Split) -> None:
     X, y, X_test, y_test = data
-    rows = run.pick(quick=2500, full=len(y), tiny=400)
+    rows = run.pick(quick=2000, full=len(y), tiny=400)
     if rows < len(y):
         X, y, X_test, y_test = X[:rows], y[:rows], X_test[:rows], y_test[:rows]
     n, sparse = len(y), sp.issparse(X)
