@@ -1,6 +1,6 @@
 """Runs every program that reproduces a result, then redraws the tables and pictures.
 
-    python benches/reproduce.py                   the quick form, into benches/record/quick/ (some minutes)
+    python benches/reproduce.py                   the quick form, into benches/record/quick/ (ten minutes on two cores)
     python benches/reproduce.py --full            the sizes of the record, into benches/record/<machine>/, docs/ (hours)
     python benches/reproduce.py table1 regret     only these
 
