@@ -543,7 +543,9 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
         let mut entries: Vec<(usize, f64)> = Vec::with_capacity(self.values.len());
         self.for_each(|j, x| entries.push((j, x)));
         entries.sort_by_key(|entry| entry.0);
-        entries.chunk_by(|a, b| a.0 == b.0).map(|same| square(same.iter().map(|e| e.1).sum())).sum()
+        // In the scalar, as the sum is stored where it is.
+        let add = |sum: f64, entry: &(usize, f64)| S::from_f64(sum + entry.1).to_f64();
+        entries.chunk_by(|a, b| a.0 == b.0).map(|same| square(same.iter().fold(0.0, add))).sum()
     }
     fn keep(self) -> KeptRow<S> {
         KeptRow::Sparse {
@@ -703,38 +705,81 @@ impl<'a, X: Rows> Examples<'a, X> {
 
     /// Why the score of row `i` is not finite.
     pub(crate) fn diagnose(&self, i: usize) -> Error {
-        let d = self.x.n_features();
-        let mut error = None;
-        self.x.row(i).for_each(|j, x| {
-            if error.is_none() && j >= d {
-                // Negative indices arrive here as their two's complement.
-                error = Some(Error::index("X.indices", j as i64, d));
-            } else if error.is_none() && !x.is_finite() {
-                error = Some(Error::non_finite("X", format_args!("row {i}, column {j} holds {x}")));
-            }
-        });
-        error.unwrap_or_else(|| {
-            Error::non_finite("X", format_args!("row {i} makes scores or weights overflow"))
-        })
+        diagnose(&self.x, i)
     }
 
     /// Checks every value and column index of these rows, and that no row is so large that weights
     /// overflow. O(nnz), at the speed of memory. Training finds bad data by itself, but only when it
     /// comes to it; this finds it before w has moved.
     pub fn check(&self, rows: std::ops::Range<usize>) -> Result<(), Error> {
+        self.largest(rows).map(drop)
+    }
+
+    /// [`check`](Examples::check); returns a number that no row's `<x, x>` exceeds, nor what columns that occur
+    /// several times may make of it on the way.
+    pub(crate) fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
         let d = self.x.n_features();
+        let mut largest: f64 = 0.0;
         for i in rows {
-            let (mut norm2, mut outside) = (0.0, false);
+            let (mut norm2, mut outside, mut stored) = (0.0, false, 0);
             self.x.row(i).for_each(|j, x| {
                 outside |= j >= d;
                 norm2 += x * x;
+                stored += 1;
             });
             // False for NaN too.
             let fits = norm2 <= X::Scalar::LARGEST_NORM2;
             if outside || !fits {
                 return Err(self.diagnose(i));
             }
+            largest = largest.max(norm2 * f64::from(stored));
         }
-        Ok(())
+        Ok(largest)
+    }
+}
+
+/// Why the score of a row is not finite.
+pub(crate) fn diagnose<X: Rows>(x: &X, i: usize) -> Error {
+    let d = x.n_features();
+    let mut error = None;
+    x.row(i).for_each(|j, x| {
+        if error.is_none() && j >= d {
+            // Negative indices arrive here as their two's complement.
+            error = Some(Error::index("X.indices", j as i64, d));
+        } else if error.is_none() && !x.is_finite() {
+            error = Some(Error::non_finite("X", format_args!("row {i}, column {j} holds {x}")));
+        }
+    });
+    error.unwrap_or_else(|| {
+        Error::non_finite("X", format_args!("row {i} makes scores or weights overflow"))
+    })
+}
+
+/// `<x, x>` of these rows, once their columns are checked.
+#[cfg(feature = "python")]
+pub(crate) fn squared_norms<X: Rows>(
+    x: &X,
+    rows: std::ops::Range<usize>,
+) -> Result<Vec<f64>, Error> {
+    let d = x.n_features();
+    let norm2 = |i: usize| {
+        let mut outside = false;
+        x.row(i).for_each(|j, _| outside |= j >= d);
+        if outside { Err(diagnose(x, i)) } else { Ok(x.row(i).norm2()) }
+    };
+    rows.map(norm2).collect()
+}
+
+/// Refuses the first of these scores, some for each of the rows from `first` on, that is not finite.
+#[cfg(feature = "python")]
+pub(crate) fn check_scores<X: Rows>(
+    x: &X,
+    first: usize,
+    outputs: usize,
+    scores: &[f64],
+) -> Result<(), Error> {
+    match scores.iter().position(|score| !score.is_finite()) {
+        Some(at) => Err(diagnose(x, first + at / outputs)),
+        None => Ok(()),
     }
 }

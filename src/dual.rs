@@ -54,6 +54,7 @@ use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::linear::Linear;
 use crate::loss::Loss;
+use crate::memory;
 use crate::newton::{Descent, Point};
 use crate::order::{Ahead, Sampling};
 use crate::scalar::Scalar;
@@ -131,18 +132,12 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<Self, Error> {
         check_lambda(lambda, false)?;
         let outputs = loss.zeros().as_ref().len();
-        let fits =
-            n_examples.checked_mul(outputs.max(1)).is_some_and(|n| n <= isize::MAX as usize / 8);
-        if !fits {
-            return Err(Error::shape(
-                "X",
-                format_args!("no more rows than memory can hold dual variables of"),
-                format_args!("{n_examples}"),
-            ));
-        }
+        let dual = memory::zeros("the dual variables", &[n_examples, outputs])?;
+        // For q and idle, too.
+        memory::check::<[f64; 2]>("the dual variables", &[n_examples])?;
         Ok(DualAscent {
             w: Linear::new(outputs, n_features, constant)?,
-            dual: vec![0.0; n_examples * outputs],
+            dual,
             q: vec![f64::NAN; n_examples],
             idle: vec![0; n_examples],
             passes: 0,

@@ -60,6 +60,14 @@ pub enum ErrorKind {
         /// Where, and what was found.
         found: String,
     },
+    /// Something needs more memory than there is. A `MemoryError` in Python.
+    #[error("{name} must fit into memory, got {size}")]
+    Memory {
+        /// What needs it.
+        name: &'static str,
+        /// How much, in words.
+        size: String,
+    },
 }
 
 impl Error {
@@ -91,6 +99,13 @@ impl Error {
     pub(crate) fn non_finite(name: &'static str, found: fmt::Arguments<'_>) -> Self {
         let found = found.to_string();
         ErrorKind::NonFinite { name, found }.into()
+    }
+
+    pub(crate) fn memory(name: &'static str, bytes: usize, sizes: &[usize]) -> Self {
+        let total = sizes.iter().fold(bytes as f64, |product, n| product * *n as f64);
+        let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+        let size = format!("{} numbers of {bytes} bytes, {:.1} GB", sizes.join(" x "), total / 1e9);
+        ErrorKind::Memory { name, size }.into()
     }
 }
 

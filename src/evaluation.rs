@@ -48,6 +48,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             Some((ledger, factor)) => (Some(ledger), factor),
             None => (None, 0.0),
         };
+        if self.hypothesis().average_weight() > 0.0 {
+            self.hypothesis().check_copy()?;
+        }
         let (label, weight) = (|i| data.label(i), |i| data.weight(i));
         Ok(Evaluation {
             mean: self.hypothesis().mean(),

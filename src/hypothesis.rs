@@ -28,8 +28,32 @@ pub trait Hypothesis: Sync {
         0
     }
     /// Prepares for these rows, which come next, in this order. Called with none where another matrix may
-    /// begin.
-    fn look_ahead<X: Rows<Scalar = Self::Scalar>>(&mut self, _x: &X, _rows: &[usize]) {}
+    /// begin. Refuses them where there is no memory for what they may add.
+    fn look_ahead<X: Rows<Scalar = Self::Scalar>>(
+        &mut self,
+        _x: &X,
+        _rows: &[usize],
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Refuses what training needs beside w where there is no memory for it: an average, if it is taken.
+    fn check_room(&self, _averaging: bool) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Refuses a copy of w, or a mean, that there is no memory for.
+    fn check_copy(&self) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Whether w surely stays within the range of its scalar while rows of these squared norms, at most, are
+    /// added to v with coefficients whose magnitudes sum to `total`. False says nothing.
+    fn survives(&self, _norm2: f64, _total: f64) -> bool {
+        false
+    }
+    /// Whether w is known to live in a Hilbert space, as certificates need it: false for kernels that need not
+    /// be positive semi-definite.
+    fn is_positive(&self) -> bool {
+        true
+    }
     /// [`score`](Hypothesis::score) of the next row of the matrix at hand, whose number is `i`.
     #[inline(always)]
     fn score_next<R: Row<Scalar = Self::Scalar>>(&mut self, _i: usize, x: R, out: &mut [f64]) {
@@ -64,6 +88,10 @@ pub trait Hypothesis: Sync {
     fn carry_norm(&mut self, _wanted: bool) {}
     /// `||w||^2` over all outputs. O(1), unless it is not carried along.
     fn norm2(&self) -> f64;
+    /// Whether w is surely 0.
+    fn is_zero(&self) -> bool {
+        self.norm2() == 0.0
+    }
     /// Whether w is within the range of its scalar. One overflow anywhere is never undone.
     fn is_finite(&self) -> bool {
         Self::Scalar::from_f64(self.norm2().sqrt()).to_f64().is_finite()

@@ -93,6 +93,26 @@ impl Kernel {
         }
     }
 
+    /// Whether the kernel is positive semi-definite whatever the rows, so that there is a space where it is an
+    /// inner product, and dual values bound the objective. What is precomputed may be anything.
+    pub fn is_positive(self) -> bool {
+        match self {
+            Kernel::Linear | Kernel::Rbf { .. } => true,
+            Kernel::Poly { coef0, .. } => coef0 >= 0.0,
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => false,
+        }
+    }
+
+    /// What no kernel value among rows of squared norms up to `norm2` exceeds in magnitude.
+    pub(crate) fn most(self, norm2: f64) -> f64 {
+        match self {
+            Kernel::Linear => norm2,
+            Kernel::Rbf { .. } | Kernel::Sigmoid { .. } => 1.0,
+            Kernel::Poly { gamma, coef0, degree } => power(gamma * norm2 + coef0.abs(), degree),
+            Kernel::Precomputed => f64::INFINITY,
+        }
+    }
+
     /// The gamma of a Gaussian kernel.
     pub fn gaussian(self) -> Option<f64> {
         if let Kernel::Rbf { gamma } = self { Some(gamma) } else { None }
@@ -131,6 +151,21 @@ mod tests {
             let mut many = vec![xz as f32; 67];
             kernel.map(&mut many, xx, &vec![zz as f32; 67]);
             assert!(many.iter().all(|k| (f64::from(*k) - want).abs() < 3e-7), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn positive_kernels_are_known() {
+        let (gamma, degree) = (1.0, 3);
+        for (kernel, positive) in [
+            (Kernel::Linear, true),
+            (Kernel::Rbf { gamma }, true),
+            (Kernel::Poly { gamma, coef0: 0.0, degree }, true),
+            (Kernel::Poly { gamma, coef0: -1e-9, degree }, false),
+            (Kernel::Sigmoid { gamma, coef0: 1.0 }, false),
+            (Kernel::Precomputed, false),
+        ] {
+            assert_eq!(kernel.is_positive(), positive, "{kernel:?}");
         }
     }
 

@@ -13,7 +13,11 @@
 //! * Carried: a, and every example's scores at w(a), in f64. The gap is the sum of the examples' shares,
 //!   `s_i/n (loss + loss* + <a_i, scores_i>)`, so every step begins with a certificate, at no cost.
 //! * Cost: with m examples in the working set, of a step O(n m) kernel values, and O(m) of a step within it.
-//!   Memory: 16 bytes an example and output, and m^2 kernel values.
+//!   Memory: 24 bytes an example and output, and m^2 kernel values.
+//! * By instalments: kernel values of the set row by row, scores of all examples row by row, so that a caller is
+//!   heard in between. What a step has found stands once all scores know of it; until then it can be undone.
+//! * Positive kernels only have a dual: of others nothing is certified, D is NaN, and steps go on, as those of other
+//!   solvers do, without an end that they could prove.
 //! * Source: decomposition as in Joachims (1999); without an intercept there is no constraint that ties
 //!   examples together, so the steps are those of coordinate ascent (Hsieh et al. 2008), greedy as in Platt
 //!   (1998).
@@ -26,6 +30,7 @@ use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{LANES, WIDTH};
 use crate::threads::side_by_side;
@@ -102,8 +107,12 @@ pub struct KernelAscent<S, L> {
     most: usize,
     /// Where the last step began.
     last_gap: f64,
+    /// The step at hand, as long as it has moved nothing.
+    step: Option<Step<S>>,
     /// What the scores do not know yet.
     pending: Option<Pending<S>>,
+    /// Whether dual values bound the objective.
+    positive: bool,
     /// As of the last survey.
     mean_loss: f64,
 }
@@ -111,14 +120,30 @@ pub struct KernelAscent<S, L> {
 /// Shares of the gap, times n, and whose they are.
 type Shares = Vec<(f64, u32)>;
 
-/// Coefficients in w that have changed, of which the scores of the first rows know.
+/// A working set, and the kernel values among its first rows.
+#[derive(Clone, Debug)]
+struct Step<S> {
+    set: Vec<usize>,
+    vectors: Vectors<S>,
+    /// Times the signs of both, a row of `stride` each.
+    gram: Vec<S>,
+    stride: usize,
+    /// How many rows.
+    known: usize,
+    /// What the gap of the set, times n, need not fall below.
+    enough: f64,
+}
+
+/// Coefficients in w that have changed, and what that adds to the scores of the first rows.
 #[derive(Clone, Debug)]
 struct Pending<S> {
     vectors: Vectors<S>,
     /// Chunk after chunk of vectors, within it output after output.
     coefs: Vec<f64>,
-    /// How many rows.
-    known: usize,
+    /// Row after row.
+    added: Vec<f64>,
+    /// Whose dual variables have changed, and what they were before: nothing where they began as they are.
+    before: Vec<(usize, Vec<f64>)>,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
@@ -147,7 +172,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let most = (cache / size_of::<S>()).isqrt().clamp(BLOCK, MOST);
         let outputs = loss.zeros().as_ref().len();
-        let (dual, scores) = (vec![0.0; n * outputs], vec![0.0; n * outputs]);
+        let dual = memory::zeros("the dual variables", &[n, outputs])?;
+        let scores = memory::zeros("the scores", &[n, outputs])?;
         Ok(KernelAscent {
             kernel,
             loss,
@@ -158,9 +184,17 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             working: WORKING.min(most),
             most,
             last_gap: f64::INFINITY,
+            step: None,
             pending: None,
+            positive: kernel.is_positive(),
             mean_loss: f64::NAN,
         })
+    }
+
+    /// Says that kernel values which rows hold already are those of a kernel that is positive semi-definite; see
+    /// [`Expansion::assume_positive`].
+    pub fn assume_positive(&mut self) {
+        self.positive = true;
     }
 
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
@@ -176,6 +210,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let w = trainer.hypothesis();
         let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
         let mut ascent = KernelAscent::new(w.kernel(), loss, lambda, data, cache)?;
+        ascent.positive = w.is_positive();
         w.check_features(data.rows().n_features())?;
         let (n, outputs) = (data.len(), w.outputs());
         let Some((ledger, factor)) = trainer.dual_point(n) else {
@@ -212,7 +247,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let coefs = ascent.dual.chunks(outputs).enumerate();
         let coefs = coefs.flat_map(|(i, a)| a.iter().map(move |a| c * data.weight(i) * a));
         let (numbers, coefs): (Vec<usize>, Vec<f64>) = ((0..n).collect(), coefs.collect());
-        ascent.begin_update(data, &numbers, &coefs);
+        ascent.begin_update(data, &numbers, &coefs, Vec::new())?;
         Ok(ascent)
     }
 
@@ -263,9 +298,57 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &mut self,
         data: &Examples<'_, X>,
     ) -> Result<Certificate, Error> {
+        self.finish(data)?;
+        Ok(self.proved(self.survey(data)?.0))
+    }
+
+    /// Brings the step at hand, if there is one, to its end, so that the scores are those of w(a).
+    fn finish<X: Rows<Scalar = S>>(&mut self, data: &Examples<'_, X>) -> Result<(), Error> {
         self.check(data)?;
-        while self.update(data, data.len()) {}
-        Ok(self.survey(data)?.0)
+        while self.go_on(data, data.len())? {}
+        Ok(())
+    }
+
+    /// Takes back what not all scores know of: w(a) is what it was before the step at hand. `None` if nothing was
+    /// before it: the scores of where it began are not known.
+    pub fn settled(mut self) -> Option<Self> {
+        self.step = None;
+        if let Some(pending) = self.pending.take() {
+            let outputs = self.outputs();
+            for (i, before) in &pending.before {
+                self.dual[i * outputs..(i + 1) * outputs].copy_from_slice(before);
+            }
+            return (!pending.before.is_empty()).then_some(self);
+        }
+        Some(self)
+    }
+
+    /// Computes so many rows of what the step at hand needs; false where there is none.
+    fn go_on<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        rows: usize,
+    ) -> Result<bool, Error> {
+        if self.update(data, rows)? {
+            return Ok(true);
+        }
+        let Some(mut step) = self.step.take() else {
+            return Ok(false);
+        };
+        if step.known < step.set.len() {
+            self.know(data, &mut step, rows);
+            self.step = Some(step);
+            return Ok(true);
+        }
+        let outputs = self.outputs();
+        let of = |dual: &[f64], i: usize| dual[i * outputs..(i + 1) * outputs].to_vec();
+        let before: Vec<_> = step.set.iter().map(|&i| (i, of(&self.dual, i))).collect();
+        let gained = match self.loss.hinge_sign(0) {
+            Some(_) => self.descend(data, &step),
+            None => self.ascend(data, &step),
+        };
+        self.begin_update(data, &step.set, &gained, before)?;
+        Ok(true)
     }
 
     /// The certificate, the examples that have a share in the gap, and the mean loss.
@@ -292,6 +375,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok((Certificate { primal, dual: primal - gap / n }, shares, loss / n))
     }
 
+    /// The certificate, as far as it proves anything.
+    fn proved(&self, certificate: Certificate) -> Certificate {
+        let dual = if self.positive { certificate.dual } else { f64::NAN };
+        Certificate { dual, ..certificate }
+    }
+
     /// A step, unless the relative gap is at most `tol`; the certificate of where it began.
     pub fn step<X: Rows<Scalar = S>>(
         &mut self,
@@ -300,13 +389,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     ) -> Result<Certificate, Error> {
         loop {
             if let Some(certificate) = self.advance(data, tol, data.len())? {
+                self.finish(data)?;
                 return Ok(certificate);
             }
         }
     }
 
-    /// [`step`](KernelAscent::step) by instalments: `None` where the scores of so many rows were brought up to
-    /// date, as they must be before a step.
+    /// [`step`](KernelAscent::step) by instalments: `None` where so many rows of the step before were computed. The
+    /// certificate comes where a step begins; the calls after that go on with it.
     pub(crate) fn advance<X: Rows<Scalar = S>>(
         &mut self,
         data: &Examples<'_, X>,
@@ -314,13 +404,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         rows: usize,
     ) -> Result<Option<Certificate>, Error> {
         self.check(data)?;
-        if self.update(data, rows) {
+        if self.go_on(data, rows)? {
             return Ok(None);
         }
         let (certificate, mut shares, mean_loss) = self.survey(data)?;
         self.mean_loss = mean_loss;
-        if certificate.relative_gap() <= tol || shares.is_empty() {
-            return Ok(Some(certificate));
+        // Steps of a kernel that is not positive go on as long as somebody wants them.
+        if self.proved(certificate).relative_gap() <= tol || shares.is_empty() {
+            return Ok(Some(self.proved(certificate)));
         }
         // Among equals, as all are at the beginning, in no order that data may have.
         let mixed = |i: u32| i.wrapping_mul(0x9E37_79B9);
@@ -336,15 +427,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let mut set: Vec<usize> = shares[..working].iter().map(|share| share.1 as usize).collect();
         set.sort_unstable();
-        let (gram, stride) = self.gram(data, &set);
+        let mut vectors = Vectors::new(self.n_features, Expansion::<S>::keep::<X>(self.kernel));
+        vectors.reserve(set.len())?;
+        set.iter().for_each(|&i| vectors.push(i, data.rows().row(i)));
+        let stride = set.len().next_multiple_of(WIDTH.max(LANES));
+        let gram = memory::zeros("kernel values of the working set", &[set.len(), stride])?;
         // No better than will do: a fifth of what all examples together may have left.
         let enough = 0.2 * tol * certificate.primal * self.len() as f64;
-        let gained = match self.loss.hinge_sign(0) {
-            Some(_) => self.descend(data, &set, &gram, stride, enough),
-            None => self.ascend(data, &set, &gram, stride, enough),
-        };
-        self.begin_update(data, &set, &gained);
-        Ok(Some(certificate))
+        self.step = Some(Step { set, vectors, gram, stride, known: 0, enough });
+        Ok(Some(self.proved(certificate)))
     }
 
     /// Steps until the relative gap is at most `tol`, so many times at most.
@@ -374,17 +465,22 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(())
     }
 
-    /// Kernel values among these examples, times the signs of both, a row of `stride` each.
-    fn gram<X: Rows<Scalar = S>>(&self, data: &Examples<'_, X>, set: &[usize]) -> (Vec<S>, usize) {
-        let mut vectors = Vectors::new(self.n_features, Expansion::<S>::keep::<X>(self.kernel));
-        set.iter().for_each(|&i| vectors.push(i, data.rows().row(i)));
-        let stride = set.len().next_multiple_of(WIDTH.max(LANES));
-        let mut gram = vec![S::default(); set.len() * stride];
+    /// Computes the kernel values of so many more rows of the working set.
+    fn know<X: Rows<Scalar = S>>(
+        &self,
+        data: &Examples<'_, X>,
+        Step { set, vectors, gram, stride, known, .. }: &mut Step<S>,
+        rows: usize,
+    ) {
+        let (first, stride) = (*known, *stride);
+        // Whole groups, or the tasks to come would be small.
+        *known = set.len().min(first.saturating_add(rows.max(1).next_multiple_of(GROUP)));
         // In terms of margins all labels are 1; a loss that has no sign stays with scores.
         let sign = |i: usize| self.loss.hinge_sign(data.label(i)).unwrap_or(1.0);
         let signs: Vec<f64> = set.iter().map(|&i| sign(i)).collect();
+        let out = &mut gram[first * stride..*known * stride];
         let mut tasks: Vec<(&[usize], &mut [S])> =
-            set.chunks(GROUP).zip(gram.chunks_mut(GROUP * stride)).collect();
+            set[first..*known].chunks(GROUP).zip(out.chunks_mut(GROUP * stride)).collect();
         side_by_side(&mut tasks, |_, (rows, out)| {
             vectors.kernel_values(self.kernel, data.rows(), rows, 0..set.len(), out, stride);
             for (&i, row) in rows.iter().zip(out.chunks_mut(stride)) {
@@ -394,7 +490,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             }
         });
-        (gram, stride)
     }
 
     /// Ascends among these examples, for the hinge loss of one score; returns what their coefficients in w
@@ -402,10 +497,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn descend<X: Rows>(
         &mut self,
         data: &Examples<'_, X>,
-        set: &[usize],
-        gram: &[S],
-        stride: usize,
-        enough: f64,
+        &Step { ref set, ref gram, stride, enough, .. }: &Step<S>,
     ) -> Vec<f64> {
         let c = 1.0 / (self.lambda * self.len() as f64);
         let sign: Vec<f64> =
@@ -452,10 +544,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn ascend<X: Rows>(
         &mut self,
         data: &Examples<'_, X>,
-        set: &[usize],
-        gram: &[S],
-        stride: usize,
-        enough: f64,
+        &Step { ref set, ref gram, stride, enough, .. }: &Step<S>,
     ) -> Vec<f64> {
         let (n, outputs, count) = (self.len(), self.outputs(), set.len());
         let c = 1.0 / (self.lambda * n as f64);
@@ -550,9 +639,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         data: &Examples<'_, X>,
         set: &[usize],
         gained: &[f64],
-    ) {
+        before: Vec<(usize, Vec<f64>)>,
+    ) -> Result<(), Error> {
         let outputs = self.outputs();
         let mut vectors = Vectors::new(self.n_features, Expansion::<S>::keep::<X>(self.kernel));
+        let moved = gained.chunks(outputs).filter(|gained| gained.iter().any(|&c| c != 0.0));
+        vectors.reserve(moved.count())?;
+        memory::check::<f64>("changes of the scores", &[self.scores.len()])?;
         let mut coefs: Vec<f64> = Vec::new();
         for (&i, gained) in set.iter().zip(gained.chunks(outputs)) {
             if gained.iter().any(|&c| c != 0.0) {
@@ -564,19 +657,25 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 vectors.push(i, data.rows().row(i));
             }
         }
-        self.pending = Some(Pending { vectors, coefs, known: 0 });
+        let added = Vec::with_capacity(self.scores.len());
+        self.pending = Some(Pending { vectors, coefs, added, before });
+        Ok(())
     }
 
     /// Brings the scores of so many rows up to date; says whether any were not. In f64 whatever the scalar:
     /// small differences of large sums are what is left at the end.
-    fn update<X: Rows<Scalar = S>>(&mut self, data: &Examples<'_, X>, rows: usize) -> bool {
+    fn update<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        rows: usize,
+    ) -> Result<bool, Error> {
         let (n, outputs) = (self.len(), self.outputs());
-        let Some(Pending { vectors, coefs, known }) = &mut self.pending else {
-            return false;
+        let Some(Pending { vectors, coefs, added, .. }) = &mut self.pending else {
+            return Ok(false);
         };
-        let first = *known;
-        *known = n.min(first + rows.max(1));
-        let numbers: Vec<usize> = (first..*known).collect();
+        let first = added.len() / outputs;
+        let known = n.min(first.saturating_add(rows.max(1)));
+        let numbers: Vec<usize> = (first..known).collect();
         let kernel = self.kernel;
         let mut groups: Vec<&[usize]> = numbers.chunks(GROUP).collect();
         let sums = side_by_side(&mut groups, |_, rows| {
@@ -594,15 +693,19 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
             sums
         });
-        for (i, sums) in (first..).zip(sums.iter().flat_map(|sums| sums.chunks(outputs))) {
-            for (o, sum) in sums.iter().enumerate() {
-                self.scores[o * n + i] += sum;
+        sums.iter().for_each(|sums| added.extend_from_slice(sums));
+        if known == n {
+            for (i, added) in added.chunks(outputs).enumerate() {
+                if !added.iter().all(|added| added.is_finite()) {
+                    return Err(data.diagnose(i));
+                }
+                for (o, added) in added.iter().enumerate() {
+                    self.scores[o * n + i] += added;
+                }
             }
-        }
-        if *known == n {
             self.pending = None;
         }
-        true
+        Ok(true)
     }
 
     /// An expansion without vectors, for such rows.
@@ -618,10 +721,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &mut self,
         data: &Examples<'_, X>,
     ) -> Result<Expansion<S>, Error> {
-        self.check(data)?;
-        while self.update(data, data.len()) {}
+        self.finish(data)?;
         let (n, outputs) = (self.len(), self.outputs());
         let mut w = self.nothing::<X>()?;
+        if self.positive {
+            w.assume_positive();
+        }
         w.number_rows(n)?;
         let c = 1.0 / (self.lambda * n as f64);
         let mut coef = vec![0.0; outputs];

@@ -1,6 +1,8 @@
 //! What every example has contributed so far, and what that proves.
 
+use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory;
 
 /// The sum of the coefficients that each example has been given, one per output: for the hinge loss
 /// with one example a step, its count of margin violations.
@@ -10,22 +12,36 @@ use crate::loss::Loss;
 /// problem whose primal image is the present w. Memory: 4 bytes per example and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
+    len: usize,
     outputs: usize,
+    /// Empty until there is room: all 0.
     sums: Vec<f32>,
 }
 
 impl Ledger {
     pub(crate) fn new(n_examples: usize, outputs: usize) -> Self {
-        Ledger { outputs, sums: vec![0.0; n_examples * outputs] }
+        Ledger { len: n_examples, outputs, sums: Vec::new() }
+    }
+
+    /// Makes room for what is to be recorded.
+    pub(crate) fn make_room(&mut self) -> Result<(), Error> {
+        if self.sums.is_empty() {
+            self.sums = memory::zeros("the ledger", &[self.len, self.outputs])?;
+        }
+        Ok(())
     }
 
     /// One that has recorded nothing, of the same shape.
     pub(crate) fn empty(&self) -> Self {
-        Ledger { outputs: self.outputs, sums: vec![0.0; self.sums.len()] }
+        Ledger::new(self.len, self.outputs)
     }
 
     /// Adds what another of the same shape has recorded.
     pub(crate) fn add(&mut self, other: &Ledger) {
+        if self.sums.is_empty() {
+            self.sums.clone_from(&other.sums);
+            return;
+        }
         for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
             *sum += other;
         }
@@ -33,18 +49,18 @@ impl Ledger {
 
     /// Number of examples.
     pub fn len(&self) -> usize {
-        self.sums.len() / self.outputs
+        self.len
     }
 
     /// Whether there is no example.
     pub fn is_empty(&self) -> bool {
-        self.sums.is_empty()
+        self.len == 0
     }
 
     /// The coefficients of example `i`, summed over its visits (each divided by its batch's size
-    /// and multiplied by the example's weight).
+    /// and multiplied by the example's weight); none where nothing was recorded of any.
     pub fn sums(&self, i: usize) -> &[f32] {
-        &self.sums[i * self.outputs..(i + 1) * self.outputs]
+        self.sums.get(i * self.outputs..(i + 1) * self.outputs).unwrap_or_default()
     }
 
     #[inline(always)]
@@ -62,6 +78,7 @@ impl Ledger {
 
     /// Writes `factor` times the coefficients of example `i`.
     pub(crate) fn dual(&self, i: usize, factor: f64, out: &mut [f64]) {
+        out.fill(0.0);
         for (out, sum) in out.iter_mut().zip(self.sums(i)) {
             *out = factor * f64::from(*sum);
         }

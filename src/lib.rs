@@ -88,7 +88,7 @@
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
 //! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
 //! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views
-//! error  scalar  simd  threads    the hot loops, the only unsafe code; the only use of rayon
+//! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
 //! ```
 //!
 //! # Features
@@ -129,6 +129,7 @@ mod kernel_dual;
 mod ledger;
 mod linear;
 mod loss;
+mod memory;
 mod newton;
 mod order;
 #[cfg(feature = "python")]

@@ -10,16 +10,21 @@
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
 //!   stale and a row without repeated columns; this needs neither.
 
-use crate::data::{Row, same_features};
+use crate::data::{Row, Rows, same_features};
 use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
+use crate::memory;
 use crate::scalar::Scalar;
+use crate::threads::side_by_side;
 
 /// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
 const SMALLEST_SCALE: f64 = 1e-9;
 
 /// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
 const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
+
+/// Rows that one task scores.
+const TASK: usize = 256;
 
 /// A weight vector per output, with an optional intercept.
 ///
@@ -68,19 +73,18 @@ impl<S: Scalar> Linear<S> {
     /// Zero weights for `outputs` scores of `n_features` features. `constant` is the value of the
     /// constant feature whose weight is the intercept, 0 for no intercept.
     pub fn new(outputs: usize, n_features: usize, constant: f64) -> Result<Self, Error> {
-        let entries = outputs.checked_mul(n_features);
-        let Some(entries) = entries.filter(|&n| n > 0 && n <= isize::MAX as usize / 8) else {
+        if outputs == 0 || n_features == 0 {
             return Err(Error::shape(
                 "w",
-                format_args!("at least one weight, and no more than memory can hold"),
+                format_args!("at least one weight"),
                 format_args!("{outputs} * {n_features}"),
             ));
-        };
+        }
         Linear::from_state(
             n_features,
             LinearState {
-                v: vec![S::default(); entries],
-                b: vec![0.0; outputs],
+                v: memory::zeros("w", &[outputs, n_features])?,
+                b: memory::zeros("w", &[outputs])?,
                 constant,
                 a: 1.0,
                 ..LinearState::default()
@@ -93,7 +97,7 @@ impl<S: Scalar> Linear<S> {
         let outputs = state.b.len();
         let averaging = !state.u.is_empty();
         for (name, len, want) in [
-            ("v", state.v.len(), outputs * n_features),
+            ("v", state.v.len(), outputs.saturating_mul(n_features)),
             ("u", state.u.len(), if averaging { state.v.len() } else { 0 }),
             ("ub", state.ub.len(), if averaging { outputs } else { 0 }),
         ] {
@@ -128,6 +132,18 @@ impl<S: Scalar> Linear<S> {
     /// Number of features, the intercept's constant not counted.
     pub fn n_features(&self) -> usize {
         self.n_features
+    }
+
+    /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
+    /// on the threads of the current rayon pool.
+    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+        let outputs = self.outputs();
+        let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * outputs).collect();
+        side_by_side(&mut tasks, |task, out| {
+            for (i, out) in (first + task * TASK..).zip(out.chunks_mut(outputs)) {
+                self.score(x.row(i), out);
+            }
+        });
     }
 
     /// The weights, outputs x features in row-major order: `coef_` in Python.
@@ -247,6 +263,23 @@ impl<S: Scalar> Hypothesis for Linear<S> {
                 w.ub[o] += c * w.constant;
             }
         }
+    }
+
+    fn check_room(&self, averaging: bool) -> Result<(), Error> {
+        let more = if averaging && self.state.u.is_empty() { self.state.v.len() } else { 0 };
+        memory::check::<f64>("the average of w", &[more])
+    }
+
+    fn check_copy(&self) -> Result<(), Error> {
+        memory::check::<S>("a copy of w", &[self.state.v.len()])?;
+        memory::check::<f64>("a copy of the average of w", &[self.state.u.len()])
+    }
+
+    fn survives(&self, norm2: f64, total: f64) -> bool {
+        let x = (norm2 + self.state.constant.powi(2)).sqrt();
+        let reach = self.state.norm2.max(0.0).sqrt() + total * x;
+        // False for NaN too.
+        reach * reach.max(x) <= S::LARGEST
     }
 
     fn gradient_norm<R: Row<Scalar = S>>(&self, _i: usize, x: R, coef: &[f64]) -> f64 {

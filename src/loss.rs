@@ -61,6 +61,11 @@ pub trait Loss: Sync {
     }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
+    /// What the magnitudes of an example's coefficients sum to at most, for a weight of 1; infinite where
+    /// slopes have no bound.
+    fn steepest(&self) -> f64 {
+        f64::INFINITY
+    }
     /// The radius of a ball that holds the minimiser: what projection projects on.
     fn radius(&self, lambda: f64, mean_weight: f64) -> f64 {
         (self.radius2() * mean_weight / lambda).sqrt()
@@ -307,6 +312,9 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         self.sign(y) * dual[0] / self.loss.max_slope()
     }
+    fn steepest(&self) -> f64 {
+        self.loss.max_slope()
+    }
     fn hinge_sign(&self, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))
     }
@@ -351,6 +359,9 @@ pub struct CrammerSinger {
 
 impl Loss for CrammerSinger {
     type Scores = Vec<f64>;
+    fn steepest(&self) -> f64 {
+        2.0
+    }
     fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.classes]
     }

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
+use crate::memory;
 use crate::newton::Descent;
 use crate::order::Sampling;
 use crate::scalar::Scalar;
@@ -65,11 +66,12 @@ struct Features<S> {
 }
 
 impl<S: Scalar> Features<S> {
-    fn new(n: usize, rank: usize, bytes: usize) -> Self {
+    fn new(n: usize, rank: usize, bytes: usize) -> Result<Self, Error> {
         let room = bytes / (rank * size_of::<S>());
         let kept = if n <= room.max(WINDOW) { n } else { room.saturating_sub(WINDOW) };
-        let (places, window) = (vec![0; n - kept], Vec::new());
-        Features { n, rank, kept: vec![S::default(); kept * rank], known: 0, window, places }
+        let places = memory::zeros("the places of features", &[n - kept])?;
+        let kept = memory::zeros("features of examples", &[kept, rank])?;
+        Ok(Features { n, rank, kept, known: 0, window: Vec::new(), places })
     }
 
     fn kept(&self) -> usize {
@@ -133,7 +135,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         if losses.is_empty() {
             return Err(Error::shape("losses", format_args!("one at least"), format_args!("none")));
         }
-        let features = Features::new(n_examples, span.dimension(), bytes);
+        let features = Features::new(n_examples, span.dimension(), bytes)?;
         let (losses, ascents) = (losses.to_vec(), Vec::new());
         let mut refit = Refit { span, losses, ascents, at: 0, features, pass: None };
         refit.restart(lambda)?;
@@ -317,18 +319,40 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         data: &Examples<'_, X>,
         evaluation: DualEvaluation,
     ) -> Result<Certificate, Error> {
-        let certificate =
-            evaluation.conclude(&mut self.ascents[self.at], &data.with_rows(&self.features))?;
+        let certificate = self.conclude(data, evaluation)?;
         if certificate.dual.is_nan() {
-            self.ascents[self.at].clear_image()?;
             let mut start = 0;
             while start < data.len() {
-                let end = start + self.load_from(data, start, usize::MAX).len();
-                self.ascents[self.at].add_image(&data.with_rows(&self.features), start..end);
-                start = end;
+                start = self.renew(data, start, usize::MAX);
             }
         }
         Ok(certificate)
+    }
+
+    /// [`finish`](Refit::finish), but where D is NaN the weights have drifted and are cleared: they must be renewed.
+    pub(crate) fn conclude<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        evaluation: DualEvaluation,
+    ) -> Result<Certificate, Error> {
+        let ascent = &mut self.ascents[self.at];
+        let certificate = evaluation.conclude(ascent, &data.with_rows(&self.features))?;
+        if certificate.dual.is_nan() {
+            ascent.clear_image()?;
+        }
+        Ok(certificate)
+    }
+
+    /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
+    pub(crate) fn renew<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        start: usize,
+        count: usize,
+    ) -> usize {
+        let end = start + self.load_from(data, start, count).len();
+        self.ascents[self.at].add_image(&data.with_rows(&self.features), start..end);
+        end
     }
 
     /// Makes sure of the features of about so many rows from `start` on; returns which.
@@ -417,8 +441,12 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
 
     /// The coefficients of all landmarks, landmarks x outputs of all problems.
     pub fn coefs(&self) -> Vec<f64> {
-        let weights = self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights());
-        self.span.coefs(&weights.collect::<Vec<_>>())
+        self.span.coefs(&self.weights())
+    }
+
+    /// The weights of the features, outputs of all problems x dimension.
+    pub(crate) fn weights(&self) -> Vec<f64> {
+        self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights()).collect()
     }
 
     fn check<X: Rows<Scalar = S>>(&self, data: &Examples<'_, X>) -> Result<(), Error> {

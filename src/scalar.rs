@@ -15,6 +15,8 @@ pub trait Scalar:
     fn from_f64(x: f64) -> Self;
     /// The largest `<x, x>` of an example that sums of examples, squared, surely survive.
     const LARGEST_NORM2: f64;
+    /// What no sum or product of magnitudes may exceed that must surely be finite.
+    const LARGEST: f64;
     /// One 1.
     const ONE: &'static [Self];
 }
@@ -29,6 +31,7 @@ impl Scalar for f32 {
         x as f32
     }
     const LARGEST_NORM2: f64 = 1e24;
+    const LARGEST: f64 = 1e36;
     const ONE: &'static [Self] = &[1.0];
 }
 
@@ -42,6 +45,7 @@ impl Scalar for f64 {
         x
     }
     const LARGEST_NORM2: f64 = 1e280;
+    const LARGEST: f64 = 1e290;
     const ONE: &'static [Self] = &[1.0];
 }
 

@@ -95,6 +95,8 @@ pub struct Shards<S: Scalar, L: Loss, F> {
     trainers: Vec<Trainer<Linear<S>, L, F>>,
     /// The share of each in the steps of the epoch.
     shares: Vec<f64>,
+    /// What each has seen in the last run.
+    reports: Vec<Report>,
 }
 
 impl<S, L, F> Shards<S, L, F>
@@ -121,12 +123,23 @@ where
         let all: f64 = steps.iter().sum();
         let shares: Vec<f64> = steps.iter().map(|steps| steps / all).collect();
         let copies = shares.iter().map(|&share| trainer.shard(share));
-        Ok(Shards { trainers: copies.collect::<Result<_, _>>()?, shares })
+        let reports = vec![Report::default(); shares.len()];
+        Ok(Shards { trainers: copies.collect::<Result<_, _>>()?, shares, reports })
     }
 
     /// Runs each shard on its own part of an order, side by side. May be called again and again: a
     /// part need not come in one piece.
     pub fn run<X: Rows<Scalar = S>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        parts: &[&[usize]],
+    ) -> Result<Report, Error> {
+        self.reports.fill(Report::default());
+        self.go_on(data, parts)
+    }
+
+    /// [`run`](Shards::run) that goes on with the reports of the last one; returns what they come to.
+    pub(crate) fn go_on<X: Rows<Scalar = S>>(
         &mut self,
         data: &Examples<'_, X>,
         parts: &[&[usize]],
@@ -138,8 +151,10 @@ where
                 format_args!("{}", parts.len()),
             ));
         }
-        total(side_by_side(&mut self.trainers, |k, trainer| {
-            trainer.run(data, parts[k].iter().copied())
+        let mut shards: Vec<_> = self.trainers.iter_mut().zip(&mut self.reports).collect();
+        total(side_by_side(&mut shards, |k, (trainer, report)| {
+            **report = trainer.go_on(data, parts[k].iter().copied(), **report)?;
+            Ok(**report)
         }))
     }
 

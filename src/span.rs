@@ -15,11 +15,13 @@
 use crate::data::{Dense, KeptRow, KeptRows, Row, Rows, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
+use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, WIDTH};
 use crate::threads::side_by_side;
-use crate::vectors::Vectors;
+use crate::vectors::{Keep, Vectors};
 
 /// Rows whose features one task computes: a multiple of [`TILE`](crate::simd::TILE).
 const GROUP: usize = 24;
@@ -84,56 +86,11 @@ impl<S: Scalar> Span<S> {
 
     /// Of the vectors of a model.
     pub fn of(model: &Expansion<S>) -> Result<Self, Error> {
-        let keep = |slot| {
-            let (mut indices, mut values) = (Vec::new(), Vec::new());
-            model.for_each(slot, |j, x| {
-                indices.push(j);
-                values.push(x);
-            });
-            if indices.len() < model.n_features() / 4 {
-                return KeptRow::Sparse { indices, values };
-            }
-            let mut dense = vec![S::default(); model.n_features()];
-            model.vector(slot, &mut dense);
-            KeptRow::Dense(dense)
-        };
-        let rows = (0..model.n_vectors()).map(keep).collect();
-        Span::of_rows(model.kernel(), model.no_vectors(), rows)
+        Factor::of(model)?.span()
     }
 
     fn of_rows(kernel: Kernel, none: Vectors<S>, rows: Vec<KeptRow<S>>) -> Result<Self, Error> {
-        kernel.check()?;
-        if kernel == Kernel::Precomputed {
-            let want = "one of features, as landmarks are taken out of their matrix";
-            return Err(Error::parameter("kernel", "precomputed", want));
-        }
-        let n_features = none.n_features();
-        let wide: Vec<KeptRow<f64>> = rows.iter().map(widen).collect();
-        let (basis, inverse) = factor(kernel, KeptRows(&wide, n_features), least_distance::<S>());
-        if basis.is_empty() {
-            return Err(Error::shape(
-                "landmarks",
-                format_args!("one at least with k(x, x) > 0"),
-                format_args!("{} without", rows.len()),
-            ));
-        }
-        let mut vectors = none;
-        for &k in &basis {
-            vectors.push(k, &rows[k]);
-        }
-        let rank = basis.len();
-        let block = |b: usize| {
-            let rows = b * WIDTH..rank.min((b + 1) * WIDTH);
-            let mut lanes = vec![Lanes([S::default(); WIDTH]); rows.end];
-            for (k, i) in rows.enumerate() {
-                for (lanes, value) in lanes.iter_mut().zip(inverse.row(i)) {
-                    lanes.0[k] = S::from_f64(*value);
-                }
-            }
-            lanes
-        };
-        let blocks = (0..rank.div_ceil(WIDTH)).map(block).collect();
-        Ok(Span { kernel, landmarks: rows.len(), basis, vectors, inverse, blocks })
+        Factor::new(kernel, none, rows)?.span()
     }
 
     /// How many features there are: the number of landmarks in the basis.
@@ -187,13 +144,28 @@ impl<S: Scalar> Span<S> {
         let outputs = weights.len() / rank;
         let mut coefs = vec![0.0; self.landmarks * outputs];
         for (o, weights) in weights.chunks(rank).enumerate() {
-            for (j, w) in weights.iter().enumerate() {
-                for (i, value) in self.basis[..=j].iter().zip(self.inverse.row(j)) {
-                    coefs[i * outputs + o] += w * value;
-                }
-            }
+            self.add_coefs(weights, o, outputs, &mut coefs);
         }
         coefs
+    }
+
+    /// Writes those of output `o` of so many into zeros. O(dimension^2).
+    pub(crate) fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]) {
+        let mut coefs = vec![0.0; self.dimension()];
+        for (j, w) in weights.iter().enumerate() {
+            for (coef, value) in coefs[..=j].iter_mut().zip(self.inverse.row(j)) {
+                *coef += w * value;
+            }
+        }
+        for (i, coef) in self.basis.iter().zip(coefs) {
+            out[i * outputs + o] = coef;
+        }
+    }
+
+    /// How many landmarks there were.
+    #[cfg(feature = "python")]
+    pub(crate) fn landmarks(&self) -> usize {
+        self.landmarks
     }
 }
 
@@ -233,34 +205,123 @@ fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]
     out
 }
 
-/// Which rows are not within the span of those before them, and the inverse of the Cholesky factor of their
-/// kernel values.
-fn factor(kernel: Kernel, x: KeptRows<'_, f64>, least: f64) -> (Vec<usize>, Triangle) {
-    let n = x.n_rows();
-    let stride = n.next_multiple_of(WIDTH);
-    let mut inverse = Triangle { stride, values: Vec::new() };
-    // Its transpose, as products want it the other way, too.
-    let mut transpose = Triangle { stride, values: Vec::new() };
-    let mut basis: Vec<usize> = Vec::new();
-    let mut vectors = Vectors::new(x.n_features(), crate::vectors::Keep::SparseFeatures);
-    let zeros = [Lanes([0.0; WIDTH])];
-    for start in (0..n).step_by(WIDTH) {
+/// A [`Span`] in the making, a panel of landmarks at a time: which of them are not within the span of those before
+/// them, and the inverse of the Cholesky factor of their kernel values.
+pub(crate) struct Factor<S> {
+    kernel: Kernel,
+    /// Without vectors, kept as those of the span will be.
+    none: Vectors<S>,
+    rows: Vec<KeptRow<S>>,
+    wide: Vec<KeptRow<f64>>,
+    /// The next landmark.
+    at: usize,
+    basis: Vec<usize>,
+    vectors: Vectors<f64>,
+    inverse: Triangle,
+    /// The transpose of the inverse, as products want it the other way, too.
+    transpose: Triangle,
+}
+
+impl<S: Scalar> Factor<S> {
+    /// Of the vectors of a model.
+    pub(crate) fn of(model: &Expansion<S>) -> Result<Self, Error> {
+        let keep = |slot| {
+            let (mut indices, mut values) = (Vec::new(), Vec::new());
+            model.for_each(slot, |j, x| {
+                indices.push(j);
+                values.push(x);
+            });
+            if indices.len() < model.n_features() / 4 {
+                return KeptRow::Sparse { indices, values };
+            }
+            let mut dense = vec![S::default(); model.n_features()];
+            model.vector(slot, &mut dense);
+            KeptRow::Dense(dense)
+        };
+        model.check_copy()?;
+        let rows = (0..model.n_vectors()).map(keep).collect();
+        Factor::new(model.kernel(), model.no_vectors(), rows)
+    }
+
+    fn new(kernel: Kernel, none: Vectors<S>, rows: Vec<KeptRow<S>>) -> Result<Self, Error> {
+        kernel.check()?;
+        if kernel == Kernel::Precomputed {
+            let want = "one of features, as landmarks are taken out of their matrix";
+            return Err(Error::parameter("kernel", "precomputed", want));
+        }
+        let (n, n_features) = (rows.len(), none.n_features());
+        let stride = n.next_multiple_of(WIDTH);
+        // The inverse, its transpose and the blocks of the span; the landmarks, wide and packed.
+        memory::check::<[f64; 3]>("the basis of the span", &[n, stride])?;
+        memory::check::<[f64; 3]>("the landmarks", &[n, n_features])?;
+        Ok(Factor {
+            kernel,
+            wide: rows.iter().map(widen).collect(),
+            none,
+            rows,
+            at: 0,
+            basis: Vec::new(),
+            vectors: Vectors::new(n_features, Keep::SparseFeatures),
+            inverse: Triangle { stride, values: Vec::new() },
+            transpose: Triangle { stride, values: Vec::new() },
+        })
+    }
+
+    /// The span, once all landmarks have been looked at.
+    pub(crate) fn span(mut self) -> Result<Span<S>, Error> {
+        while self.advance() {}
+        let Factor { kernel, none: mut vectors, rows, basis, inverse, .. } = self;
+        if basis.is_empty() {
+            return Err(Error::shape(
+                "landmarks",
+                format_args!("one at least with k(x, x) > 0"),
+                format_args!("{} without", rows.len()),
+            ));
+        }
+        for &k in &basis {
+            vectors.push(k, &rows[k]);
+        }
+        let rank = basis.len();
+        let block = |b: usize| {
+            let rows = b * WIDTH..rank.min((b + 1) * WIDTH);
+            let mut lanes = vec![Lanes([S::default(); WIDTH]); rows.end];
+            for (k, i) in rows.enumerate() {
+                for (lanes, value) in lanes.iter_mut().zip(inverse.row(i)) {
+                    lanes.0[k] = S::from_f64(*value);
+                }
+            }
+            lanes
+        };
+        let blocks = (0..rank.div_ceil(WIDTH)).map(block).collect();
+        Ok(Span { kernel, landmarks: rows.len(), basis, vectors, inverse, blocks })
+    }
+
+    /// Looks at the next panel of landmarks; false where there is none.
+    pub(crate) fn advance(&mut self) -> bool {
+        let Factor { kernel, wide, at, basis, vectors, inverse, transpose, .. } = self;
+        let (kernel, start, n) = (*kernel, *at, wide.len());
+        if start == n {
+            return false;
+        }
+        let x = KeptRows(wide, vectors.n_features());
+        let (stride, least) = (inverse.stride, least_distance::<S>());
         let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
+        *at += panel.len();
         let rank = basis.len();
         // Kernel values with the basis, basis x panel, and among the panel.
         let mut k = vec![0.0; panel.len() * stride];
         vectors.kernel_values(kernel, &x, &panel, 0..rank, &mut k, stride);
-        let mut block = zeros.repeat(rank);
+        let mut block = vec![Lanes([0.0; WIDTH]); rank];
         for (lane, row) in k.chunks(stride).enumerate() {
             block.iter_mut().zip(row).for_each(|(lanes, k)| lanes.0[lane] = *k);
         }
-        let mut own = Vectors::new(x.n_features(), crate::vectors::Keep::SparseFeatures);
+        let mut own = Vectors::new(x.n_features(), Keep::SparseFeatures);
         panel.iter().for_each(|&i| own.push(i, x.row(i)));
         let mut left = [[0.0; WIDTH]; WIDTH];
         own.kernel_values(kernel, &x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);
         let diagonal: [f64; WIDTH] = std::array::from_fn(|a| left[a][a]);
         // What the span of the basis leaves of them.
-        let z = multiply(&inverse, rank, false, &block);
+        let z = multiply(inverse, rank, false, &block);
         let (z, _) = z.as_chunks::<WIDTH>();
         for z in z {
             for (a, left) in left.iter_mut().enumerate() {
@@ -285,7 +346,7 @@ fn factor(kernel: Kernel, x: KeptRows<'_, f64>, least: f64) -> (Vec<usize>, Tria
             taken.push(a);
         }
         let block: Vec<Lanes<f64>> = z.iter().map(|z| Lanes(*z)).collect();
-        let back = multiply(&transpose, rank, true, &block);
+        let back = multiply(transpose, rank, true, &block);
         // New rows (e_p - z' L^-1 - sum_q C_pq row_q) / C_pp, with C the small factor.
         let grown = rank + taken.len();
         inverse.values.resize(grown * stride, 0.0);
@@ -308,8 +369,8 @@ fn factor(kernel: Kernel, x: KeptRows<'_, f64>, least: f64) -> (Vec<usize>, Tria
             basis.push(panel[a]);
             vectors.push(panel[a], x.row(panel[a]));
         }
+        true
     }
-    (basis, inverse)
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ use crate::feasible::{Ball, Feasible};
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::ledger::Ledger;
 use crate::loss::Loss;
+use crate::memory;
 use crate::order::Ahead;
 use crate::regret::Regret;
 use crate::schedule::Schedule;
@@ -141,12 +142,18 @@ impl<F> Params<F> {
     }
 }
 
+/// No hypothesis keeps a scale below this for longer than a step.
+const LEAST_SCALE: f64 = 1e-10;
+
 pub(crate) fn check_lambda(lambda: f64, may_be_zero: bool) -> Result<(), Error> {
     if lambda > 0.0 && lambda.is_finite() && (1.0 / lambda).is_finite() {
         return Ok(());
     }
     match may_be_zero {
         true if lambda == 0.0 => Ok(()),
+        _ if lambda > 0.0 && lambda.is_finite() => {
+            Err(Error::parameter("lambda", lambda, "so large that 1/lambda is finite"))
+        }
         true => Err(Error::parameter("lambda", lambda, ">= 0 and finite")),
         false => Err(Error::parameter("lambda", lambda, "> 0 and finite")),
     }
@@ -281,7 +288,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
         let plain = params.schedule == Schedule::Pegasos && params.set.is_everything();
         let s = params.t0 + t as f64;
-        if plain && hypothesis.norm2() > 0.0 {
+        if plain && !hypothesis.is_zero() {
             if s > 0.0 {
                 hypothesis.rebase(params.schedule.eta(params.lambda, s));
             } else {
@@ -310,7 +317,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// [`certificate`](Trainer::certificate) has a dual value. Only these examples may be visited
     /// then. A trainer whose w is not 0 keeps no ledger: what made its w is not known.
     pub fn keep_ledger(&mut self, n_examples: usize) {
-        let from_zero = self.hypothesis.norm2() == 0.0 && self.flights.is_empty();
+        let from_zero = self.hypothesis.is_zero() && self.flights.is_empty();
         let outputs = self.hypothesis.outputs();
         self.complete = true;
         self.ledger = from_zero.then(|| Ledger::new(n_examples, outputs));
@@ -388,6 +395,31 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(())
     }
 
+    /// Refuses a copy that there is no memory for.
+    pub(crate) fn check_copy(&self) -> Result<(), Error> {
+        let recorded = self.ledger.as_ref().map_or(0, Ledger::len);
+        memory::check::<f32>("a copy of the ledger", &[recorded, self.hypothesis.outputs()])?;
+        self.hypothesis.check_copy()
+    }
+
+    /// Whether no step on examples of squared norms up to `norm2`, with weights that sum to `weight`, can
+    /// overflow, in whatever order: so that a model in use may learn from them in place. False says nothing.
+    pub fn survives(&self, norm2: f64, weight: f64) -> bool {
+        let Params { lambda, schedule, t0, .. } = self.params;
+        let sum = |flight: &Flight<_, L::Scores>| -> f64 {
+            flight.coef.as_ref().iter().map(|c| c.abs()).sum()
+        };
+        let in_flight: f64 = self.flights.iter().map(sum).sum();
+        let norms = self.flights.iter().map(|flight| (&flight.row).norm2());
+        // What is added to v is a step over the scale, which is never below the least of all hypotheses'.
+        let over_scale = match self.plain {
+            true => 1.0,
+            false => schedule.eta(lambda, t0 + (self.t + 1) as f64) / LEAST_SCALE,
+        };
+        let total = (weight * self.loss.steepest() + in_flight) * over_scale;
+        self.hypothesis.survives(norms.fold(norm2, f64::max), total)
+    }
+
     /// The last iterate, for what the loop does not touch: which rows are known, what is kept of them.
     #[cfg(feature = "python")]
     pub(crate) fn hypothesis_mut(&mut self) -> &mut H {
@@ -408,6 +440,16 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         &mut self,
         data: &Examples<'_, X>,
         order: impl IntoIterator<Item = usize>,
+    ) -> Result<Report, Error> {
+        self.go_on(data, order, Report::default())
+    }
+
+    /// [`run`](Trainer::run) that goes on with a report: sums do not depend on where one run ended and the next began.
+    pub(crate) fn go_on<X: Rows<Scalar = H::Scalar>>(
+        &mut self,
+        data: &Examples<'_, X>,
+        order: impl IntoIterator<Item = usize>,
+        report: Report,
     ) -> Result<Report, Error> {
         self.hypothesis.check_features(data.rows().n_features())?;
         let n = data.len();
@@ -430,14 +472,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 format_args!("{} of example {}", flight.coef.as_ref().len(), flight.example),
             ));
         }
-        self.hypothesis.look_ahead(data.rows(), &[]);
+        self.hypothesis.check_room(self.params.average != Average::None)?;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.make_room()?;
+        }
+        self.hypothesis.look_ahead(data.rows(), &[])?;
         let order = Ahead::new(order.into_iter());
         let before = self.t;
         let mut report = match self.params.block {
-            Block::Mean(batch) => self.run_batches(data, order, batch)?,
-            Block::Delayed(delay) => self.run_delayed(data, order, delay)?,
+            Block::Mean(batch) => self.run_batches(data, order, batch, report)?,
+            Block::Delayed(delay) => self.run_delayed(data, order, delay, report)?,
         };
-        report.steps = self.t - before;
+        report.steps += self.t - before;
         if !self.hypothesis.is_finite() {
             return Err(Error::non_finite(
                 "X",
@@ -453,8 +499,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, X>,
         mut order: Ahead<impl Iterator<Item = usize>>,
         batch: usize,
+        mut report: Report,
     ) -> Result<Report, Error> {
-        let mut report = Report::default();
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
         // Those of the batch that have a coefficient come first; the rest is room to write over.
@@ -510,8 +556,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, X>,
         mut order: Ahead<impl Iterator<Item = usize>>,
         delay: usize,
+        mut report: Report,
     ) -> Result<Report, Error> {
-        let mut report = Report::default();
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
         // From earlier runs, and from this one, which are younger.
@@ -566,7 +612,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     ) -> Result<Option<(usize, X::Row<'a>)>, Error> {
         match self.hypothesis.panel() {
             0 => {}
-            size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size)),
+            size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size))?,
         }
         let next = order.next(data, |i| {
             if let Some(ledger) = &self.ledger {
@@ -742,6 +788,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         H: Combine + Clone,
         L: Clone,
     {
+        self.check_copy()?;
         if share == 1.0 {
             let ledger = self.ledger.as_ref().map(Ledger::empty);
             return Ok(Trainer { ledger, ..self.clone() });
@@ -803,6 +850,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let s = self.params.t0 + self.t as f64;
         // Without the closed form of w (see `plain`) the ledger is no dual point of this w.
         let is_one = self.plain && self.complete && self.t > 0 && ledger.len() == n_examples;
+        // Nor is there a dual where w lives in no Hilbert space.
+        let is_one = is_one && self.hypothesis.is_positive();
         is_one.then_some((ledger, n_examples as f64 / s))
     }
 }

@@ -10,7 +10,9 @@
 use std::ops::Range;
 
 use crate::data::{Row, Rows};
+use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
 
@@ -87,6 +89,55 @@ impl<S: Scalar> Vectors<S> {
         }
     }
 
+    /// Refuses so many more vectors where there is no memory for them, or for the scratch of a product.
+    pub(crate) fn check_room(&self, more: usize) -> Result<(), Error> {
+        let d = self.n_features;
+        match &self.store {
+            Store::Packed(_) => {
+                memory::check::<Lanes<S>>("the support vectors", &[more.div_ceil(WIDTH), d])
+            }
+            Store::Sparse { .. } => memory::check::<S>("a row of all features", &[2, d]),
+            Store::Columns(_) => Ok(()),
+        }
+    }
+
+    /// Makes room for so many more vectors. Sparse ones take what they take.
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Error> {
+        let want = (self.len + more).next_multiple_of(WIDTH);
+        memory::reserve("the norms", &mut self.norms, want)?;
+        let d = self.n_features;
+        match &mut self.store {
+            Store::Packed(lanes) => {
+                memory::reserve("the support vectors", lanes, (want / WIDTH).saturating_mul(d))
+            }
+            Store::Sparse { ends, indices, values } => {
+                memory::reserve("the support vectors", ends, self.len + more)?;
+                // As many features as there are on average, and half as many again.
+                let features = indices.len() / self.len.max(1) * more * 3 / 2 + indices.len();
+                memory::reserve("the support vectors", indices, features)?;
+                memory::reserve("the support vectors", values, features)
+            }
+            Store::Columns(columns) => {
+                memory::reserve("the support vectors", columns, self.len + more)
+            }
+        }
+    }
+
+    /// Refuses a copy that there is no memory for.
+    pub(crate) fn check_copy(&self) -> Result<(), Error> {
+        let what = "a copy of the support vectors";
+        match &self.store {
+            Store::Packed(lanes) => memory::check::<Lanes<S>>(what, &[lanes.len()]),
+            Store::Sparse { indices, .. } => memory::check::<(u32, S)>(what, &[indices.len()]),
+            Store::Columns(columns) => memory::check::<usize>(what, &[columns.len()]),
+        }
+    }
+
+    /// The largest squared norm; 0 without vectors.
+    pub(crate) fn largest_norm2(&self) -> f64 {
+        self.norms.iter().map(|norm| norm.to_f64()).fold(0.0, f64::max)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -123,6 +174,11 @@ impl<S: Scalar> Vectors<S> {
             }
         }
         self.norms[slot] = S::from_f64(row.norm2());
+    }
+
+    /// Sets the squared norm of a vector, which it may have been rounded to in another way.
+    pub(crate) fn set_norm(&mut self, slot: usize, norm: S) {
+        self.norms[slot] = norm;
     }
 
     /// The squared norms of the vectors in these slots.

@@ -1,8 +1,8 @@
 //! What does not fit is refused, with an error, before anything is learned.
 
 use pegasos::{
-    AnyLoss, Ball, Binary, Block, Csr, Dense, DualAscent, ErrorKind, Examples, Flight, KeptRow,
-    Linear, Loss, Params, Regret, Schedule, Shards, Trainer,
+    AnyLoss, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples, Expansion,
+    Flight, Kernel, KeptRow, Linear, Loss, Maintenance, Params, Regret, Schedule, Shards, Trainer,
 };
 
 mod generated;
@@ -278,4 +278,74 @@ fn flights_that_do_not_fit_stop_a_run() {
     let mut classes = trainer::<f64, _>(CLASSES, 2, params);
     classes.set_flights([Flight { example: 0, row: row(), coef: vec![1.0; 5] }].into());
     assert!(classes.run(&data, 0..2).is_err());
+}
+
+/// What cannot be had is refused before it is asked for.
+#[test]
+fn what_memory_cannot_hold_is_refused() {
+    fn memory<T>(result: Result<T, pegasos::Error>) {
+        let error = result.err().expect("an error");
+        assert!(matches!(error.kind(), ErrorKind::Memory { .. }), "{error}");
+    }
+    let d = 1 << 50;
+    memory(Linear::<f64>::new(1, d, 0.0));
+    memory(Linear::<f32>::new(usize::MAX, usize::MAX, 0.0));
+    memory(DualAscent::new(CLASSES, 1.0, 1 << 52, 2, 0.0));
+    let columns = [0_u64, d as u64 - 1];
+    let csr = Csr::new(&[0, 1, 2], &columns, &[1.0, 2.0], d).unwrap();
+    let data = Examples::new(csr, &[0, 1], None).unwrap();
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    let w = Expansion::sparse(kernel, 1, d).unwrap();
+    let mut trainer = Trainer::new(w, HINGE, Params::default()).unwrap();
+    memory(trainer.run(&data, [0, 1]));
+    for maintenance in [Maintenance::Merge, Maintenance::Project, Maintenance::Remove] {
+        let w = Budgeted::sparse(kernel, 1, d, Some(3), maintenance).unwrap();
+        let mut trainer = Trainer::new(w, HINGE, Params::default()).unwrap();
+        memory(trainer.run(&data, [0, 1]));
+        assert_eq!(trainer.t(), 0);
+    }
+    // A ledger, when it is first needed.
+    let x = [1.0, 2.0];
+    let data = Examples::new(Dense::new(&x, 2, 1).unwrap(), &[0, 1], None).unwrap();
+    let loss = pegasos::CrammerSinger { classes: 2 };
+    let mut trainer = generated::trainer(loss, 1, Params::default());
+    trainer.keep_ledger(2);
+    assert!(trainer.ledger().is_some_and(|ledger| ledger.len() == 2 && ledger.sums(1).is_empty()));
+    trainer.run(&data, [0, 1]).unwrap();
+    assert_eq!(trainer.ledger().map(|ledger| ledger.sums(1).len()), Some(2));
+}
+
+/// Where a trainer says that no step can overflow, none does, however large the numbers.
+#[test]
+fn what_is_said_to_survive_does() {
+    let mut survived = 0;
+    for exponent in -30..150 {
+        for scale in [1.0, 1e60] {
+            let size = 10.0_f64.powi(exponent) * scale;
+            let x = [size, -size, 0.5 * size, size / 3.0];
+            let weight = [1.0, 1e3, size.min(1e200), 1e-3];
+            let rows = Dense::new(&x, 2, 2).unwrap();
+            let data = Examples::new(rows, &[0, 1], Some(&weight[1..3])).unwrap();
+            let norm2 = 2.5 * size * size;
+            for average in [pegasos::Average::None, pegasos::Average::Polynomial] {
+                let params = Params { lambda: 1e-3, average, ..Params::default() };
+                let mut linear = trainer(HINGE, 2, params);
+                let kernel = Kernel::Poly { gamma: 1.0, coef0: 1.0, degree: 2 };
+                let w = Expansion::new(kernel, 1, 2).unwrap();
+                let mut poly = Trainer::new(w, HINGE, params).unwrap();
+                let total = weight[1] + weight[2];
+                for _ in 0..3 {
+                    if linear.survives(norm2, 50.0 * total) {
+                        survived += 1;
+                        linear.run(&data, (0..100).map(|k| k % 2)).unwrap();
+                    }
+                    if poly.survives(norm2, 50.0 * total) {
+                        survived += 1;
+                        poly.run(&data, (0..100).map(|k| k % 2)).unwrap();
+                    }
+                }
+            }
+        }
+    }
+    assert!(survived > 500, "{survived}");
 }

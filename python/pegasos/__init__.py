@@ -1,11 +1,21 @@
 """Support vector machines trained with stochastic sub-gradients."""
 
-from pegasos._core import InternalError, __version__
-from pegasos._kernel import KernelPegasosClassifier
-from pegasos._linear import PegasosClassifier, merge
-from pegasos._online import OnlineGradientClassifier
-from pegasos._projectron import ProjectronClassifier
-from pegasos.io import load, save
+import os
+import sys
+
+try:
+    from pegasos._core import InternalError, __version__
+    from pegasos._kernel import KernelPegasosClassifier
+    from pegasos._linear import PegasosClassifier, merge
+    from pegasos._online import OnlineGradientClassifier
+    from pegasos._projectron import ProjectronClassifier
+    from pegasos.io import load, save
+except KeyboardInterrupt:
+    # The command spends its first second here; nobody who stops it then wants to see where it was.
+    if os.path.basename(sys.argv[0]) not in ("pegasos", "-m"):
+        raise
+    sys.stderr.write("pegasos: interrupted\n")
+    sys.exit(130)
 
 __all__ = [
     "InternalError",

@@ -2,112 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from tqdm import tqdm
 
-from pegasos._core import NonFiniteError, check_shape
+from pegasos._data import (
+    Data,
+    as_data,
+    check_labels,
+    encode,
+    encode_among,
+    explaining,
+    sound,
+    thread_count,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from pegasos._core import BudgetTrainer, KernelTrainer, LinearTrainer, _Labels, _Rows
-
-
-class Data(NamedTuple):
-    """Examples as the compiled trainers take them."""
-
-    X: Any
-    rows: _Rows
-    labels: _Labels
-
-    @property
-    def n(self) -> int:
-        return int(self.X.shape[0])
-
-    def take(self, which: np.ndarray) -> Data:
-        """A copy of some of the examples."""
-        codes, weight = self.labels
-        return as_data(self.X[which], codes[which], None if weight is None else weight[which])
-
-
-def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
-    """Wraps validated arrays; copies nothing that is aligned already."""
-    if isinstance(X, np.ndarray):
-        rows: _Rows = np.require(X, requirements=["C", "A"])
-    else:
-        # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
-        index = np.int32 if X.indices.dtype == np.int32 else np.int64
-        rows = (
-            np.require(X.indptr, index, ["C", "A"]),
-            np.require(X.indices, index, ["C", "A"]),
-            np.require(X.data, requirements=["C", "A"]),
-            X.shape[1],
-        )
-    # Before scikit-learn or SciPy walk rows whose bounds lie.
-    check_shape(rows)
-    return Data(X, rows, (codes, weight))
-
-
-def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted classes of ``y``, and each entry's position among them."""
-    if y.dtype.kind in "biuf":
-        # Two whole numbers, the common case, need no sort.
-        low, high = y.min(), y.max()
-        positive = y == high
-        whole = float(low).is_integer() and float(high).is_integer()
-        if whole and low != high and np.all(positive | (y == low)):
-            return np.array([low, high], dtype=y.dtype), positive.astype(np.uint32)
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes.astype(np.uint32)
-
-
-def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Each entry's position among ``classes``; an entry that is none of them is an error."""
-    codes = np.searchsorted(classes, y)
-    codes[codes == len(classes)] = 0
-    unknown = np.flatnonzero(classes[codes] != y)
-    if unknown.size:
-        raise ValueError(
-            f"y must hold only the classes {classes.tolist()} given to the first call of "
-            f"partial_fit or fit, got {y[unknown[0]]!r}"
-        )
-    return codes.astype(np.uint32)
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for, as scikit-learn counts them.
-
-    None asks for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, or
-    for every core this process may use.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
-            value = os.environ.get(name, "")
-            if value.isdigit() and int(value) > 0:
-                return int(value)
-        return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
-    return min(n_jobs, sys.maxsize) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    from pegasos._core import BudgetTrainer, KernelTrainer, LinearTrainer
 
 
 def evaluated_epochs() -> Iterator[int]:
@@ -169,6 +95,13 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
 
     _trainer: Any
 
+    #: What others have parameters for and this has not, and the value that it has there.
+    _fixed: ClassVar[dict[str, Any]] = {}
+
+    def _choice(self, name: str) -> Any:
+        """The value of a parameter, or what stands in its place where there is no such parameter."""
+        return self._fixed[name] if name in self._fixed else getattr(self, name)
+
     @abstractmethod
     def _make_trainer(
         self, data: Data, n_classes: int
@@ -176,14 +109,25 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         """A trainer that has learned nothing."""
 
     @abstractmethod
-    def _resume_trainer(
-        self, data: Data, *, copy: bool
-    ) -> LinearTrainer | KernelTrainer | BudgetTrainer:
-        """The trainer (or a copy) as it is, but with the parameters as they are now."""
+    def _resume_trainer(self, data: Data) -> LinearTrainer | KernelTrainer | BudgetTrainer:
+        """The trainer, or one as it is but with the parameters as they are now."""
 
     @abstractmethod
     def _scores(self, trainer: Any, X: Any) -> np.ndarray:
         """Scores of validated rows, (n,) or (n, classes)."""
+
+    @abstractmethod
+    def _export(self) -> None:
+        """Makes what attributes are read from anew, as the trainer has gone on."""
+
+    def __copy__(self) -> Self:
+        """A copy that learns on its own."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        if hasattr(self, "_trainer"):
+            copy._trainer = self._trainer.copy()
+            copy._export()
+        return copy
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -196,14 +140,15 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
     ) -> tuple[Data, np.ndarray]:
         """Examples as trainers take them, and their classes: ``classes``, or all that occur."""
+        # Weights that exist stay in their precision.
+        dtype: Any = [np.float64, np.float32] if reset else np.dtype(self._trainer.dtype)
         X, y = validate_data(
             self,
-            X,
+            sound(X, dtype),
             y,
             accept_sparse="csr",
             accept_large_sparse=True,
-            # Weights that exist stay in their precision.
-            dtype=[np.float64, np.float32] if reset else np.dtype(self._trainer.dtype),
+            dtype=dtype,
             order="C",
             # Training meets every value anyway.
             ensure_all_finite=False,
@@ -241,30 +186,25 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if not isinstance(error, Interrupted):
                 self.__dict__.clear()
                 self.__dict__.update(before)
+                if hasattr(self, "_trainer") and self._trainer.t != self.t_:
+                    # One that learns in place, stopped by what nothing could foresee: steps that stand.
+                    self.t_ = self._trainer.t
+                    self._export()
             raise
 
     @contextmanager
     def _learning(self, run: Run, X: Any, classes: np.ndarray) -> Iterator[None]:
         """Keeps what ``run`` has learned, and explains numbers that are not finite."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            if run.trainer.t == 0 and not run.rising:
-                raise
-            # What has been learned so far is a model too.
+        with explaining(X, self):
+            try:
+                yield
+            except KeyboardInterrupt as error:
+                if run.trainer.t == 0 and not run.rising:
+                    raise
+                # What has been learned so far is a model too.
+                self._settle(run, classes)
+                raise Interrupted(*error.args) from None
             self._settle(run, classes)
-            raise Interrupted(*error.args) from None
-        except NonFiniteError as error:
-            with np.errstate(all="ignore"):
-                assert_all_finite(
-                    X.data if issparse(X) else X,
-                    input_name="X",
-                    estimator_name=type(self).__name__,
-                )
-            raise ValueError(
-                f"{error}; scale the features (StandardScaler), or lower eta0 if you have set it"
-            ) from None
-        self._settle(run, classes)
 
     # -- training
 
@@ -275,7 +215,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
         X, held_out = data.X, None
-        if self.early_stopping:
+        if self._choice("early_stopping"):
             parts = train_test_split(
                 np.arange(data.n),
                 test_size=self.validation_fraction,
@@ -283,14 +223,20 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 random_state=random,
             )
             data, held_out = (data.take(part) for part in parts)
-        if going_on:
-            run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
-        else:
-            run = Run(self._make_trainer(data, len(classes)), seed, 0)
+        with explaining(X, self):
+            if going_on:
+                run = Run(self._own_trainer(data), self._seed, self._epoch)
+            else:
+                run = Run(self._make_trainer(data, len(classes)), seed, 0)
         run.options = self._run_options()
         with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         return self
+
+    def _own_trainer(self, data: Data) -> Any:
+        """A trainer with the parameters as they are now, whose steps the model in use knows nothing of."""
+        trainer = self._resume_trainer(data)
+        return trainer.copy() if trainer is self._trainer else trainer
 
     def _run_options(self) -> dict[str, Any]:
         """What a trainer's run takes beside examples and their order."""
@@ -299,19 +245,20 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
-        if self.solver == "dual" and obstacle:
+        if self._choice("solver") == "dual" and obstacle:
             raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.
             run.trainer.check(data.rows, data.labels)
         if held_out is not None:
             run.trainer.check(held_out.rows, held_out.labels)
-        if self.shards != 1:
-            run.options = {"shards": self.shards}
+        shards = self._choice("shards")
+        if shards != 1:
+            run.options = {"shards": shards}
         certify = certify and self._has_certificate()
-        may_rise = self.solver != "pegasos" and not obstacle
+        may_rise = self._choice("solver") != "pegasos" and not obstacle
         threads = thread_count(self.n_jobs)
-        if may_rise and (self.solver == "dual" or self.alpha * data.n <= 1.0):
+        if may_rise and (self._choice("solver") == "dual" or self.alpha * data.n <= 1.0):
             run.rise(data)
         elif certify and self.tol is not None:
             run.trainer.keep_ledger(data.n)
@@ -347,7 +294,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                         run.rise(data)
                 else:
                     over = watch.is_over(run.losses[-1])
-                if run.climbed == _PATIENCE and self.solver == "auto" and not (over or last):
+                leaps = self._choice("solver") == "auto" and run.climbed == _PATIENCE
+                if leaps and not (over or last):
                     run.trainer.leap(data.rows, data.labels, self.tol, threads=threads)
                 if over:
                     bar.total = bar.n
@@ -380,6 +328,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         if classes is not None:
             if np.size(classes) == 0:
                 raise ValueError("classes must hold at least two classes, got none")
+            check_labels(np.asarray(classes), "classes")
             classes = unique_labels(classes)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -391,37 +340,51 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 )
             classes = self.classes_
         data, classes = self._examples(X, y, sample_weight, classes, reset=first)
-        if first:
-            random = check_random_state(self.random_state)
-            seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-            run = Run(self._make_trainer(data, len(classes)), seed, 0)
-        else:
-            # Examples that were checked cannot make weights overflow, unless slopes grow with them;
-            # then a copy may fail in the model's stead. Others shall not pay O(n_features) a call.
-            copy = self.loss == "squared_hinge"
-            run = Run(self._resume_trainer(data, copy=copy), self._seed, self._epoch)
+        with explaining(data.X, self):
+            if first:
+                random = check_random_state(self.random_state)
+                seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+                run = Run(self._make_trainer(data, len(classes)), seed, 0)
+            else:
+                run = Run(self._resume_trainer(data), self._seed, self._epoch)
+            in_use = not first and run.trainer is self._trainer
+            in_place = in_use and self._learns_in_place(data)
+            if in_place:
+                # Nothing that another thread does to the batch from here on can reach the model.
+                data = data.copy()
+            cannot_overflow = run.trainer.check(data.rows, data.labels)
+            if in_use and not (in_place and cannot_overflow):
+                # A copy may fail in the model's stead.
+                run.trainer = run.trainer.copy()
         run.options = self._run_options()
         with self._learning(run, data.X, classes):
-            run.trainer.check(data.rows, data.labels)
             self._meet_others(run)
             run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
         return self
+
+    def _learns_in_place(self, data: Data) -> bool:
+        """Whether a copy of a batch is cheaper than one of the model: a stream shall not pay O(n_features) a call."""
+        return True
 
     def _meet_others(self, run: Run) -> None:
         """From here on the rows are not those of the fit before."""
 
     def _dual_obstacle(self) -> str | None:
         """Which parameter dual ascent has no use for, where there is one."""
+
+        def wants(name: str, value: Any) -> tuple[Any, bool]:
+            return self._choice(name), bool(self._choice(name) == value)
+
         sampling = self.sampling if isinstance(self.sampling, str) else "an array"
         for name, value, wanted in [
-            ("learning_rate", self.learning_rate, self.learning_rate == "pegasos"),
-            ("projection", self.projection, not self.projection),
+            ("learning_rate", *wants("learning_rate", "pegasos")),
+            ("projection", *wants("projection", False)),
             # An average of recent iterates is for those who end with Pegasos; it asks for nothing.
             ("average", self.average, self._averaging()[0] in ("none", "recent")),
-            ("batch_size", self.batch_size, self.batch_size == 1),
+            ("batch_size", *wants("batch_size", 1)),
             ("sampling", sampling, sampling not in ("replacement", "an array")),
-            ("early_stopping", self.early_stopping, not self.early_stopping),
-            ("shards", self.shards, self.shards == 1),
+            ("early_stopping", *wants("early_stopping", False)),
+            ("shards", *wants("shards", 1)),
         ]:
             if not wanted:
                 return f"{name}={value!r}"
@@ -438,7 +401,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     def _has_certificate(self) -> bool:
         """Whether the ledger of violations is a dual point worth looking at."""
         replaced = isinstance(self.sampling, str) and self.sampling == "replacement"
-        return self.learning_rate == "pegasos" and not self.projection and not replaced
+        plain = self._choice("learning_rate") == "pegasos" and not self._choice("projection")
+        return plain and not replaced
 
     def _order(self, n: int) -> str | np.ndarray:
         if isinstance(self.sampling, str):
@@ -470,12 +434,13 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         """The attributes that tell what was learned."""
         self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
         self.classes_ = classes
-        self.t_ = run.trainer.t
         self.n_iter_ = len(run.losses)
+        self.t_ = run.trainer.t
         self.loss_curve_ = run.losses
         self.objective_ = run.objective
         self.dual_objective_ = run.dual
         self.duality_gap_ = run.gap
+        self._export()
 
 
 @dataclass

@@ -12,13 +12,20 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Data, Run, as_data, thread_count, warn_of_gap
+from pegasos._base import Run, Watch, warn_of_gap
 from pegasos._core import BudgetTrainer, KernelTrainer
+from pegasos._data import Data, as_data, is_positive, thread_count
 from pegasos._machine import Exported
 from pegasos._refit import RefittedMachine
 
 #: Steps of dual ascent within which the dual must rise by a thousandth of the gap.
 _PATIENCE = 100
+
+#: Epochs without progress that end a fit without a certificate.
+_PATIENCE_OF_EPOCHS = 5
+
+#: Sparse kernel matrices of more rows are not looked at as a whole.
+_MOST_DENSE = 16384
 
 
 class KernelPegasosClassifier(RefittedMachine):
@@ -312,13 +319,13 @@ class KernelPegasosClassifier(RefittedMachine):
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
         if callable(self.kernel):
-            return self._fitted_X[self._export().result[1]]
+            return self._fitted_X[self._arrays().result[1]]
         return np.empty((0, 0)) if self.kernel == "precomputed" else super().support_vectors_
 
     @property
     def support_(self) -> np.ndarray:
         """Their row numbers in X."""
-        rows = self._export().result[1]
+        rows = self._arrays().result[1]
         if rows is None:
             raise AttributeError(
                 "support_ is there only after fit without a budget: of other support vectors no row "
@@ -329,7 +336,7 @@ class KernelPegasosClassifier(RefittedMachine):
     @property
     def violation_counts_(self) -> np.ndarray:
         """How often each of them has violated the margin, (n_sv,)."""
-        counts = self._export().result[2]
+        counts = self._arrays().result[2]
         if counts is None or self._risen:
             raise AttributeError(
                 "violation_counts_ is not there after dual ascent or on a budget, which count none"
@@ -367,6 +374,8 @@ class KernelPegasosClassifier(RefittedMachine):
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset)
         if callable(self.kernel):
             # Against the rows of the first fit: what the coefficients are for.
+            # A copy: whoever changes X later must not change the model.
+            data = self._for_callable(data.X, data.labels)
             fitted = data.X if reset else self._fitted_X
             assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
             data, self._fitted_X = as_data(self._gram(data.X, fitted), *data.labels), fitted
@@ -379,6 +388,12 @@ class KernelPegasosClassifier(RefittedMachine):
                 )
         return data, classes
 
+    def _for_callable(self, X: Any, labels: Any) -> Data:
+        """A copy of rows that are sound in every respect: nobody knows what a callable does with them."""
+        data = as_data(X, *labels).copy()
+        data.norms()
+        return data
+
     def _gram(self, X: Any, Z: Any) -> np.ndarray:
         """Kernel values by a callable."""
         assert callable(self.kernel)
@@ -387,11 +402,15 @@ class KernelPegasosClassifier(RefittedMachine):
             raise ValueError(
                 f"kernel must return an array of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
             )
+        if gram.dtype.kind not in "biuf":
+            raise ValueError(f"kernel must return real numbers, got dtype {gram.dtype}")
+        assert_all_finite(gram, input_name="the kernel's values")
         return np.require(gram, X.dtype, ["C"])
 
     def _scores(self, trainer: KernelTrainer | BudgetTrainer, X: Any) -> np.ndarray:
         if not callable(self.kernel):
             return super()._scores(trainer, X)
+        X = self._for_callable(X, (np.zeros(X.shape[0], np.uint32), None)).X
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         coefs, rows, _ = Exported(trainer, 0, False, outputs).result
         vectors, parts = self._fitted_X[rows], []
@@ -400,6 +419,7 @@ class KernelPegasosClassifier(RefittedMachine):
         for start in range(0, X.shape[0], step):
             parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
         scores = np.concatenate(parts).astype(trainer.dtype, copy=False)
+        assert_all_finite(scores, input_name="the scores of X")
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _params(self, data: Data) -> dict[str, Any]:
@@ -408,26 +428,48 @@ class KernelPegasosClassifier(RefittedMachine):
     def _dual_obstacle(self) -> str | None:
         return super()._dual_obstacle() if self.budget is None else f"budget={self.budget}"
 
+    def _is_positive(self, run: Run, data: Data) -> bool:
+        """Whether the kernel is known to be an inner product, as dual values need it."""
+        if self.kernel in ("linear", "rbf"):
+            return True
+        if self.kernel in ("poly", "sigmoid"):
+            return bool(self.kernel == "poly" and self.coef0 >= 0.0)
+        if self.tol is None and self.solver == "pegasos":
+            return False  # Nobody asks.
+        if issparse(data.X):
+            if data.n > _MOST_DENSE:
+                return False
+            data.norms()
+        positive = is_positive(data.X.toarray() if issparse(data.X) else data.X)
+        if positive:
+            run.trainer.assume_positive()
+        return positive
+
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
+        if self.budget is None:
+            run.trainer.check(data.rows, data.labels)
+        positive = self.budget is None and certify and self._is_positive(run, data)
+        if not (obstacle or positive):
+            obstacle = f"kernel={self.kernel!r}, which is not known to be positive semi-definite"
         if self.solver == "dual" and obstacle:
             raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
         if self.budget is not None:
             self._run_on_budget(run, data)
             return
-        run.trainer.check(data.rows, data.labels)
         threads = thread_count(self.n_jobs)
         may_rise = self.solver != "pegasos" and not obstacle
         cache = int(self.cache_size * 2**20)
         if certify:
             epochs = 1 if may_rise else self.max_iter
-            ledger = self._has_certificate() and (self.tol is not None or may_rise)
+            ledger = positive and self._has_certificate() and (self.tol is not None or may_rise)
             run.trainer.number_rows(data.n, ledger, cache if epochs > 1 else 0)
         else:
             self._meet_others(run)
-        certify = certify and self._has_certificate()
+        certify = positive and self._has_certificate()
         tol = self.tol or 0.0
+        watch = Watch(tol, _PATIENCE_OF_EPOCHS)
         with self._bar(data.n * self.max_iter) as bar:
             if not (may_rise and self.solver == "dual"):
                 for n_iter in range(1, self.max_iter + 1):
@@ -435,7 +477,10 @@ class KernelPegasosClassifier(RefittedMachine):
                     if may_rise:
                         break
                     last = n_iter == self.max_iter
-                    if self.tol is None or not (certify or last):
+                    if self.tol is None:
+                        continue
+                    over = not certify and watch.is_over(run.losses[-1])
+                    if not (certify or last or over):
                         continue
                     run.objective, run.dual = run.trainer.evaluate(
                         data.rows, data.labels, threads=threads
@@ -443,7 +488,8 @@ class KernelPegasosClassifier(RefittedMachine):
                     bar.set_postfix(
                         objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
                     )
-                    if certify and run.gap <= tol * run.objective:
+                    if over or (certify and run.gap <= tol * run.objective):
+                        bar.total = bar.n
                         return
                 else:
                     if certify and self.tol is not None and self.max_iter > 1:

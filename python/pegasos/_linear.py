@@ -7,17 +7,16 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import _fit_context, clone
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pegasos._base import Data, Run, _PegasosBase
+from pegasos._base import Run, _PegasosBase
 from pegasos._core import LinearTrainer
+from pegasos._data import Data, as_data, explaining, sound, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,11 +254,11 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             Interval(Integral, 1, _LARGEST, closed="both"),
         ],
         "batch_size": [Interval(Integral, 1, _LARGEST, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, _LARGEST, closed="both")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, _LARGEST, closed="both")],
         "sampling": [StrOptions({"shuffle", "blocks", "replacement", "storage"}), "array-like"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
@@ -270,8 +269,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     }
 
     # What subclasses make parameters of.
-    radius: float | None = None
-    delay: int = 0
+    _fixed: ClassVar[dict[str, Any]] = {"radius": None, "delay": 0}
     _counts_regret = False
 
     def __init__(
@@ -356,6 +354,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         ------
         ValueError
             If an argument or a parameter is not as described. The estimator is as it was before.
+        MemoryError
+            If there is not enough memory. The estimator is as it was before.
         """
         with self._all_or_nothing():
             return self._fit(X, y, sample_weight)
@@ -383,10 +383,54 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         Raises
         ------
         ValueError
-            If an argument or a parameter is not as described. Nothing was learned then.
+            If an argument or a parameter is not as described, or the numbers would overflow. Nothing was learned
+            then: bad batches are refused before the first step, or what was learned from them is undone.
+        MemoryError
+            If there is not enough memory. Nothing was learned then.
         """
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes, ``X @ coef_.T + intercept_``, on ``n_jobs`` threads.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, one score, > 0 for the second.
+
+        Raises
+        ------
+        ValueError
+            If X is not as described, or a score overflows.
+
+        Notes
+        -----
+        Time: O(stored features x classes). Nothing is copied where X is C-contiguous or CSR, in float32 or float64.
+        """
+        check_is_fitted(self)
+        # Single precision is widened for weights in double, not the other way.
+        dtype: Any = np.float64
+        if self._trainer.dtype == "float32":
+            dtype = [np.float64, np.float32]
+        X = validate_data(
+            self,
+            sound(X, dtype),
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=dtype,
+            order="C",
+            # The product meets every value anyway.
+            ensure_all_finite=False,
+            reset=False,
+        )
+        with explaining(X, self):
+            return self._scores(self._trainer, X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -444,32 +488,38 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         want = (1 if len(self.classes_) == 2 else len(self.classes_), self.n_features_in_)
         if extra or self.coef_.shape != want:
             raise ValueError(f"the weights must have shape {want}, got {self.coef_.shape}")
+        if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
+            raise ValueError("the weights must be finite")
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         super()._settle(run, classes)
         self._made_with = self._chosen()
-        self._exported = _Exported(run.trainer)
+
+    def _export(self) -> None:
+        self._exported = _Exported(self._trainer)
 
     def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
-        weights, intercepts = _Exported(trainer).arrays
-        scores = safe_sparse_dot(X, weights.T, dense_output=True) + intercepts
-        return scores.ravel() if len(intercepts) == 1 else scores
+        labels = np.zeros(X.shape[0], np.uint32), None
+        # A 0 was refused, or will be, by whoever trains with it.
+        threads = thread_count(self.n_jobs or None)
+        flat = trainer.scores(as_data(X, *labels).rows, threads=threads)
+        scores = flat.reshape(X.shape[0], -1).astype(X.dtype, copy=False)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _learns_in_place(self, data: Data) -> bool:
+        return data.stored < self._trainer.size
 
     def _first_step(self, data: Data) -> float:
         """The offset ``t0`` of the step count."""
-        if self.t0 != "auto":
-            return float(self.t0)
+        t0 = self._choice("t0")
+        if t0 != "auto":
+            return float(t0)
         if self.loss != "squared_hinge" or self.learning_rate != "pegasos":
             return 0.0
         # A slope of 2 (1 - m) is not bounded: a first step beyond 1 over the curvature makes w swing
         # ever wider. With this offset the first step is just that.
-        X = data.X
-        if issparse(X) and not X.has_canonical_format:
-            # A column that occurs twice counts as the sum.
-            X = X.copy()
-            X.sum_duplicates()
         with np.errstate(all="ignore"):
-            curvature = 2.0 * (row_norms(X, squared=True) + self._constant() ** 2)
+            curvature = 2.0 * (data.norms() + self._constant() ** 2)
             assert_all_finite(curvature, input_name="X")
             if data.labels[1] is not None:
                 curvature = curvature * data.labels[1]
@@ -495,16 +545,16 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 )
             targets = n_classes
         return LinearTrainer(
-            data.X.shape[1],
+            int(data.X.shape[1]),
             targets,
             data.X.dtype.name,
             self._constant(),
             self._params(data),
         )
 
-    def _resume_trainer(self, data: Data, *, copy: bool) -> LinearTrainer:
+    def _resume_trainer(self, data: Data) -> LinearTrainer:
         now = self._chosen()
-        if now == self._made_with and not copy:
+        if now == self._made_with:
             return self._trainer
         if [now[name] for name in _STRUCTURE] != [self._made_with[name] for name in _STRUCTURE]:
             raise ValueError(
@@ -512,21 +562,20 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 "the weights that exist mean"
             )
         parts = self._trainer.parts()
-        if now != self._made_with:
-            before, parts["params"] = parts["params"], self._params(data)
-            if now["average"] == self._made_with["average"]:
-                parts["params"]["average_from"] = before["average_from"]
-            else:
-                # Another kind of mean begins here.
-                for problem in parts["problems"]:
-                    problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
-                first = parts["params"]["average_from"]
-                parts["params"]["average_from"] = max(first, self._trainer.t + 1)
+        before, parts["params"] = parts["params"], self._params(data)
+        if now["average"] == self._made_with["average"]:
+            parts["params"]["average_from"] = before["average_from"]
+        else:
+            # Another kind of mean begins here.
+            for problem in parts["problems"]:
+                problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
+            first = parts["params"]["average_from"]
+            parts["params"]["average_from"] = max(first, self._trainer.t + 1)
         return LinearTrainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
         """The parameters that a trainer is made with."""
-        chosen = {name: getattr(self, name) for name in (*_STRUCTURE, *_TRAINING)}
+        chosen = {name: self._choice(name) for name in (*_STRUCTURE, *_TRAINING)}
         # True is not the number 1 here.
         return chosen | {"average": self._averaging()}
 
@@ -542,10 +591,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             "eta0": float(self.eta0),
             "power_t": float(self.power_t),
             "t0": self._first_step(data),
-            "projection": mean_weight if self.projection else None,
-            "radius": None if self.radius is None else float(self.radius),
-            "batch_size": int(self.batch_size),
-            "delay": int(self.delay),
+            "projection": mean_weight if self._choice("projection") else None,
+            "radius": None if self._choice("radius") is None else float(self._choice("radius")),
+            "batch_size": int(self._choice("batch_size")),
+            "delay": int(self._choice("delay")),
             "regret": self._counts_regret,
             "average": average,
             "average_from": average_from,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -12,8 +12,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from pegasos._base import Data, Run, Watch, _PegasosBase, as_data, thread_count
+from pegasos._base import Run, Watch, _PegasosBase
 from pegasos._core import BudgetTrainer, KernelTrainer
+from pegasos._data import Data, as_data, explaining, sound, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,10 +84,12 @@ class KernelMachine(_PegasosBase):
     _records: list[tuple[int, int, int, float]]
 
     # What linear models choose.
-    loss = "hinge"
-    learning_rate = "pegasos"
-    early_stopping = False
-    shards = 1
+    _fixed: ClassVar[dict[str, Any]] = {
+        "loss": "hinge",
+        "learning_rate": "pegasos",
+        "early_stopping": False,
+        "shards": 1,
+    }
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -110,6 +113,8 @@ class KernelMachine(_PegasosBase):
         ------
         ValueError
             If an argument or a parameter is not as described. The estimator is as it was before.
+        MemoryError
+            If there is not enough memory. The estimator is as it was before.
         """
         with self._all_or_nothing():
             return self._fit(X, y, sample_weight)
@@ -138,7 +143,10 @@ class KernelMachine(_PegasosBase):
         Raises
         ------
         ValueError
-            If an argument or a parameter is not as described. Nothing was learned then.
+            If an argument or a parameter is not as described, or the numbers would overflow. Nothing was learned
+            then: bad batches are refused before the first step, or what was learned from them is undone.
+        MemoryError
+            If there is not enough memory for more support vectors. The steps before it stand, ``t_`` says how many.
         """
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
@@ -156,18 +164,25 @@ class KernelMachine(_PegasosBase):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of two classes, one score, > 0 for the second.
+
+        Raises
+        ------
+        ValueError
+            If X is not as described, or a score overflows.
         """
         check_is_fitted(self)
+        dtype = np.dtype(self._trainer.dtype)
         X = validate_data(
             self,
-            X,
+            sound(X, dtype),
             accept_sparse="csr",
             accept_large_sparse=True,
-            dtype=np.dtype(self._trainer.dtype),
+            dtype=dtype,
             order="C",
             reset=False,
         )
-        return self._scores(self._trainer, X)
+        with explaining(X, self):
+            return self._scores(self._trainer, X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class with the highest score, for each example.
@@ -189,12 +204,12 @@ class KernelMachine(_PegasosBase):
     @property
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
-        return self._export().vectors
+        return self._arrays().vectors
 
     @property
     def dual_coef_(self) -> np.ndarray:
         """Their coefficients, (1, n_sv) or (n_classes, n_sv)."""
-        return self._export().result[0]
+        return self._arrays().result[0]
 
     @property
     def n_support_(self) -> np.ndarray:
@@ -225,9 +240,14 @@ class KernelMachine(_PegasosBase):
             "mean_gradient_error": error / t,
         }
 
-    def _export(self) -> Exported:
+    def _arrays(self) -> Exported:
         check_is_fitted(self)
         return self._exported
+
+    def _export(self) -> None:
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        sparse = issparse(getattr(self, "_fitted_X", None)) or self._trainer.sparse
+        self._exported = Exported(self._trainer, self.n_features_in_, sparse, outputs)
 
     # -- training
 
@@ -242,12 +262,12 @@ class KernelMachine(_PegasosBase):
             raise ValueError(
                 f"y must hold at least two classes to tell apart, got {n_classes} class"
             )
-        self._gamma = self._width(data.X)
+        self._gamma = self._width(data)
         self._records = []
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
         return self._trainer_type(
-            data.X.shape[1],
+            int(data.X.shape[1]),
             issparse(data.X),
             n_classes,
             data.X.dtype.name,
@@ -258,7 +278,7 @@ class KernelMachine(_PegasosBase):
     def _trainer_type(self) -> Any:
         return KernelTrainer if self.budget is None else BudgetTrainer
 
-    def _resume_trainer(self, data: Data, *, copy: bool) -> KernelTrainer | BudgetTrainer:
+    def _resume_trainer(self, data: Data) -> KernelTrainer | BudgetTrainer:
         now = self._chosen()
         if any(now[name] != self._made_with[name] for name in self._structure):
             raise ValueError(
@@ -266,24 +286,23 @@ class KernelMachine(_PegasosBase):
                 "what the coefficients that exist mean"
             )
         trainer: KernelTrainer | BudgetTrainer = self._trainer
-        if now == self._made_with and not copy:
+        if now == self._made_with:
             return trainer
         parts = trainer.parts()
-        if now != self._made_with:
-            before = parts["params"]
-            parts["params"] = self._params(data) | {"seed": before["seed"]}
-            if now["average"] == self._made_with["average"]:
-                parts["params"]["average_from"] = before["average_from"]
-            else:
-                # Another kind of mean begins here.
-                parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
-                first = parts["params"]["average_from"]
-                parts["params"]["average_from"] = max(first, trainer.t + 1)
+        before = parts["params"]
+        parts["params"] = self._params(data) | {"seed": before["seed"]}
+        if now["average"] == self._made_with["average"]:
+            parts["params"]["average_from"] = before["average_from"]
+        else:
+            # Another kind of mean begins here.
+            parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
+            first = parts["params"]["average_from"]
+            parts["params"]["average_from"] = max(first, trainer.t + 1)
         return type(trainer).from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
         """The parameters that a trainer is made with."""
-        chosen = {name: getattr(self, name) for name in (*self._structure, *self._training)}
+        chosen = {name: self._choice(name) for name in (*self._structure, *self._training)}
         return chosen | {"average": self._averaging()}
 
     def _averaging(self) -> tuple[str, int]:
@@ -291,8 +310,9 @@ class KernelMachine(_PegasosBase):
             return "recent", 1
         return super()._averaging()
 
-    def _width(self, X: Any) -> float:
+    def _width(self, data: Data) -> float:
         """The kernel's gamma."""
+        X = data.X
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         if callable(self.kernel) or self.kernel in ("precomputed", "linear"):
@@ -301,7 +321,10 @@ class KernelMachine(_PegasosBase):
             return 1.0 / X.shape[1]
         with np.errstate(all="ignore"):
             if issparse(X):
-                variance = float((X.multiply(X)).mean(dtype=np.float64) - X.mean(dtype=np.float64) ** 2)
+                size = float(X.shape[0]) * X.shape[1]
+                squares = float(data.norms().sum()) / size
+                mean = float(X.data[: X.indptr[-1]].sum(dtype=np.float64)) / size
+                variance = squares - mean * mean
             else:
                 variance = float(X.var(dtype=np.float64))
         if not np.isfinite(variance):
@@ -321,9 +344,9 @@ class KernelMachine(_PegasosBase):
             "gamma": self._gamma,
             "coef0": float(self.coef0),
             "degree": int(self.degree),
-            "alpha": float(self.alpha),
-            "projection": mean_weight if self.projection else None,
-            "batch_size": int(self.batch_size),
+            "alpha": float(self._choice("alpha")),
+            "projection": mean_weight if self._choice("projection") else None,
+            "batch_size": int(self._choice("batch_size")),
             "average": average,
             "average_from": average_from,
             "window": self._window(),
@@ -385,6 +408,8 @@ class KernelMachine(_PegasosBase):
         want = 1 if n_classes == 2 else n_classes
         if coefs.size and coefs.shape[0] != want:
             raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
+        if not np.isfinite(coefs).all():
+            raise ValueError("the coefficients must be finite")
         if self._trainer.n_features != self.n_features_in_:
             raise ValueError(
                 f"support vectors must have {self.n_features_in_} features, "
@@ -395,6 +420,3 @@ class KernelMachine(_PegasosBase):
         super()._note(run, classes)
         self._records = [*getattr(self, "_records", []), *run.records]
         self._made_with = self._chosen()
-        sparse = issparse(getattr(self, "_fitted_X", None)) or run.trainer.sparse
-        outputs = 1 if len(classes) == 2 else len(classes)
-        self._exported = Exported(run.trainer, self.n_features_in_, sparse, outputs)

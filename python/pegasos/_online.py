@@ -163,13 +163,14 @@ class OnlineGradientClassifier(PegasosClassifier):
     }
 
     # Parameters of the base class that have one value here.
-    solver = "pegasos"
-    projection = False
-    batch_size = 1
-    early_stopping = False
-    validation_fraction = 0.1
-    t0 = 0.0
-    shards = 1
+    _fixed: ClassVar[dict[str, Any]] = {
+        "solver": "pegasos",
+        "projection": False,
+        "batch_size": 1,
+        "early_stopping": False,
+        "t0": 0.0,
+        "shards": 1,
+    }
     _counts_regret = True
 
     def __init__(

@@ -151,10 +151,12 @@ class ProjectronClassifier(KernelMachine):
     _training = ("threshold", "margin", "average")
 
     # What a perceptron does without.
-    alpha = 1.0
-    projection = False
-    batch_size = 1
-    solver = "pegasos"
+    _fixed: ClassVar[dict[str, Any]] = KernelMachine._fixed | {
+        "alpha": 1.0,
+        "projection": False,
+        "batch_size": 1,
+        "solver": "pegasos",
+    }
 
     def __init__(
         self,

@@ -13,8 +13,9 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Data, Run, thread_count, warn_of_gap
+from pegasos._base import Run, warn_of_gap
 from pegasos._core import Refit
+from pegasos._data import Data, explaining, thread_count
 from pegasos._linear import PegasosClassifier
 from pegasos._machine import KernelMachine
 
@@ -156,7 +157,7 @@ class RefittedMachine(KernelMachine):
                 return self._refit_stream(X, float(alphas[0]))
             data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
             # A copy, as the model must stay whole if this fails.
-            run = Run(self._resume_trainer(data, copy=True), self._seed, self._epoch)
+            run = Run(self._own_trainer(data), self._seed, self._epoch)
             with self._learning(run, data.X, classes):
                 run.trainer.check(data.rows, data.labels)
                 self._solve(run, data, alphas, cv, stacklevel=5)
@@ -275,10 +276,12 @@ class RefittedMachine(KernelMachine):
                 )
             X, y, *weight = batch
             data, _ = self._examples(X, y, weight[0] if weight else None, self.classes_, reset=False)
+            data = data.copy()
             if trainer is None:
-                trainer = self._resume_trainer(data, copy=True)
+                trainer = self._own_trainer(data)
                 solver = Refit(trainer, 0, alpha, 0, False, threads=threads)
-            trainer.check(data.rows, data.labels)
+            with explaining(data.X, self):
+                trainer.check(data.rows, data.labels)
             z = solver.features(data.rows, threads=threads).reshape(data.n, -1)
             linear.partial_fit(z, data.labels[0], classes=codes, sample_weight=data.labels[1])
         if trainer is None:

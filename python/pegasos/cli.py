@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from io import StringIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -64,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["train", "no-such-file.svm", "-o", "model.safetensors"])
     2
     """
+    if sys.stderr is None:
+        # Closed by whoever called: nobody is there to be told anything.
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        sys.stdout = _Closed()
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:
@@ -75,6 +81,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.filterwarnings("ignore", category=RuntimeWarning)
         warnings.showwarning = _show_warning
         return _run(arguments.command, arguments)
+
+
+class _Closed(StringIO):
+    """A standard output that was closed by whoever called: an error for those who need one."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "stdout")
 
 
 def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
@@ -147,6 +160,7 @@ DATA is told by its ending:
   .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2
   .csv .tsv                     with or without a header; the last column is the label, or --label
   .npz                          arrays X and y, or X_train and y_train, or a CSR matrix's and y
+or by --format. "-" is the standard input, in svmlight format unless --format says another.
 """
 
 
@@ -208,10 +222,15 @@ def _parser() -> _Parser:
 def _add_model_and_data(parser: _Parser, about: str) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that 'pegasos train' wrote")
     parser.add_argument("data", metavar="DATA", help=f"examples, {about}; see below")
-    _add_label(parser)
+    _add_reading(parser)
 
 
-def _add_label(parser: argparse._ActionsContainer) -> None:
+def _add_reading(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--format",
+        choices=["svmlight", "csv", "tsv", "npz"],
+        help="the format of DATA (default: what its ending says)",
+    )
     parser.add_argument(
         "--label",
         type=_column,
@@ -416,7 +435,7 @@ def _add_training_options(parser: _Parser) -> None:
     )
 
     group = parser.add_argument_group("data and output")
-    _add_label(group)
+    _add_reading(group)
     group.add_argument(
         "--float32",
         action="store_true",
@@ -518,7 +537,7 @@ def _train(arguments: argparse.Namespace) -> None:
     _check_writable(arguments.output)
     # Nor must hours be spent on options that do not fit together.
     _estimator(arguments, np.array([0, 1]))
-    X, y, _ = io.read(arguments.data, label=arguments.label)
+    X, y, _ = io.read(arguments.data, label=arguments.label, format=arguments.format)
     if y is None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
@@ -572,12 +591,13 @@ def _estimator(arguments: argparse.Namespace, y: np.ndarray) -> Any:
 
 def _predict(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
-    X = io.read(arguments.data, label=arguments.label, model=model).X
-    if arguments.proba and model.loss != "log_loss":
+    loss = model._choice("loss")
+    if arguments.proba and loss != "log_loss":
         raise ValueError(
             f"{arguments.model}: --proba needs a model trained with --loss log_loss, this one was "
-            f"trained with {model.loss}"
+            f"trained with {loss}"
         )
+    X = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
@@ -585,7 +605,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     else:
         rows = [[label] for label in model.predict(X).tolist()]
     text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-    if arguments.output is None:
+    if arguments.output in (None, "-"):
         sys.stdout.write(text)
     else:
         with io.replacing(arguments.output) as file:
@@ -594,7 +614,7 @@ def _predict(arguments: argparse.Namespace) -> None:
 
 def _evaluate(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
-    X, y, _ = io.read(arguments.data, label=arguments.label, model=model)
+    X, y, _ = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     texts = [labels.dtype.kind in "UO" for labels in (y, model.classes_)]
@@ -604,11 +624,12 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{arguments.data}: its labels are {theirs}, those of the model {ours}")
     guess = model.predict(X)
     right = int(np.sum(guess == y))
-    print(f"accuracy {right / len(y):.4f} ({right:,} of {len(y):,})\n")
     unseen = sorted(set(y.tolist()) - set(model.classes_.tolist()))
     labels = [*model.classes_.tolist(), *unseen]
     columns = precision_recall_fscore_support(y, guess, labels=labels, zero_division=0.0)
     width = max(5, *(len(str(label)) for label in labels))
+    # Nothing is said before all is known.
+    print(f"accuracy {right / len(y):.4f} ({right:,} of {len(y):,})\n")
     print(f"{'class':<{width}}  precision  recall      F1  examples")
     for label, precision, recall, f1, support in zip(labels, *columns, strict=True):
         print(f"{label!s:<{width}}  {precision:9.4f}  {recall:6.4f}  {f1:6.4f}  {support:8,}")

@@ -1,8 +1,10 @@
 """Models in files, and examples from files.
 
 A model file is one safetensors file. Its tensors are the arrays of the trainer; its metadata has
-one entry, ``"pegasos"``, a JSON text that holds everything else. Nothing in it is ever executed,
-so a file from a stranger can do no more than predict badly.
+one entry, ``"pegasos"``, a JSON text that holds everything else, the SHA-256 of every tensor and of
+itself among it. So a file that was damaged is refused. Nothing in it is ever executed, every number is
+compared with the arrays that are there, or with its bounds: a file from a stranger can do no more than
+predict badly.
 
 `save` and `load` keep an estimator to the last bit, so that training can go on where it was. `read`
 takes examples and labels from svmlight, CSV, TSV and NPZ files, `load_svmlight` from an svmlight
@@ -11,13 +13,21 @@ file of any ending.
 
 from __future__ import annotations
 
+import bz2
 import csv
 import errno
+import gzip
+import hashlib
+import io
 import json
 import math
 import os
+import re
+import reprlib
 import secrets
 import shutil
+import sys
+import warnings
 import zipfile
 import zlib
 from array import array
@@ -48,7 +58,10 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "save"]
 
 #: The number of the format that `save` writes and `load` reads.
-FORMAT = 3
+FORMAT = 4
+
+#: What no counter reaches.
+_MOST = 2**62
 
 #: The estimators that files may name.
 _CLASSES: dict[str, type[Estimator]] = {
@@ -226,9 +239,11 @@ def save(estimator: Estimator, path: Path) -> None:
         "epoch": estimator._epoch,
         "extra": estimator._extra(),
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
+        "checksums": {tensor: _digest(values.tobytes()) for tensor, values in tensors.items()},
     }
+    state["sha256"] = _digest(_text(state))
     # One entry: several would be written in an order that differs from run to run.
-    metadata = {"pegasos": json.dumps(state, allow_nan=False)}
+    metadata = {"pegasos": _text(state).decode()}
     try:
         content = safetensors.save(tensors, metadata)
     except SafetensorError as error:
@@ -265,8 +280,8 @@ def load(path: Path) -> Estimator:
 
     Notes
     -----
-    Time and memory are those of three copies of the weights. The file is checked for sense, not
-    for truth: a changed weight goes unnoticed.
+    Time and memory are those of three copies of the weights. Whoever changes a file and its checksums as well can
+    change predictions, but to finite numbers only.
 
     Examples
     --------
@@ -292,13 +307,58 @@ def load(path: Path) -> Estimator:
         metadata = file.metadata() or {}
         if "pegasos" not in metadata:
             raise ValueError("it is a safetensors file, but not one of ours")
-        return _restore(json.loads(metadata["pegasos"]), file)
+        state = json.loads(metadata["pegasos"], parse_constant=_no_constant)
+        try:
+            return _restore(state, file)
+        except (MemoryError, OverflowError) as error:
+            raise ValueError(f"it asks for more than there is: {error}") from error
+
+
+def _text(state: dict[str, Any]) -> bytes:
+    return json.dumps(state, allow_nan=False).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it holds the number {name}")
+
+
+class _Tensors:
+    """The tensors of a file: each must be asked for once, and hold finite numbers, those that were written."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._left = set(file.keys())
+        self._found: dict[str, str] = {}
+
+    def get_tensor(self, name: str) -> np.ndarray:
+        values: np.ndarray = self._file.get_tensor(name)
+        if name not in self._left:
+            raise ValueError(f"it asks twice for the tensor {name!r}")
+        self._left.remove(name)
+        self._found[name] = _digest(values.tobytes())
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"the numbers of {name} must be finite")
+        return values
+
+    def verify(self, checksums: dict[str, str]) -> None:
+        if self._left:
+            raise ValueError(f"it has a tensor {min(self._left)!r} that means nothing")
+        for name, found in self._found.items():
+            if checksums[name] != found:
+                raise ValueError(f"it is damaged: the checksum of {name} is another")
 
 
 def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     """The estimator that `save` described by ``state``, its arrays taken from ``tensors``."""
+    if not isinstance(state, dict):
+        raise ValueError("it does not hold an estimator")
     if state["format"] != FORMAT:
         raise ValueError(f"its format is {state['format']!r}, this version reads format {FORMAT}")
+    tensors = _Tensors(tensors)
     if state["class"] not in _CLASSES:
         raise ValueError(f"it holds a {state['class']!r}, not a {' or '.join(_CLASSES)}")
     estimator = _CLASSES[state["class"]]()
@@ -316,8 +376,10 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         if len(names) != n_features or not all(isinstance(name, str) for name in names):
             raise ValueError(f"feature_names must be {n_features} strings")
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    parts = _decode(state["trainer"], tensors)
+    _check_parts(parts, len(classes), n_features)
     try:
-        trainer = estimator._trainer_type.from_parts(_decode(state["trainer"], tensors))
+        trainer = estimator._trainer_type.from_parts(parts)
     except TypeError as error:
         raise ValueError(f"an entry of the trainer has a wrong type or shape: {error}") from error
     estimator._settle(
@@ -332,7 +394,42 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         classes,
     )
     estimator._check_restored(state["extra"])
+    # Last, as they say least of what is wrong.
+    tensors.verify(state["checksums"])
+    told = {key: value for key, value in state.items() if key != "sha256"}
+    if _digest(_text(told)) != state["sha256"]:
+        raise ValueError("it is damaged: its checksum is another")
     return estimator
+
+
+def _check_parts(parts: dict[str, Any], n_classes: int, n_features: int) -> None:
+    """Refuses a trainer of other classes or features than the estimator's, and numbers that no trainer reaches."""
+    if "classes" in parts:
+        found = parts["classes"], parts["n_features"]
+        if found != (n_classes, n_features):
+            raise ValueError(f"its trainer must be for {n_classes} classes and {n_features} features, got {found}")
+    else:
+        targets = parts["targets"]
+        if targets != n_classes and not isinstance(targets, list):
+            raise ValueError(f"its trainer must be for {n_classes} classes, got {targets!r}")
+        if isinstance(targets, list) and not all(target in range(n_classes) for target in targets):
+            raise ValueError(f"the weights must have shape {(n_classes, n_features)}, got targets {targets}")
+    _check_numbers(parts, "trainer")
+
+
+def _check_numbers(value: Any, name: str) -> None:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            # A seed is any number; some parameters mean no limit by large ones.
+            if key != "params":
+                _check_numbers(entry, str(key))
+    elif isinstance(value, list):
+        for entry in value:
+            _check_numbers(entry, name)
+    elif isinstance(value, int) and not isinstance(value, bool) and not 0 <= value < _MOST:
+        raise ValueError(f"it is damaged: {name} must be a whole number below 2^62, got {value}")
+    elif isinstance(value, float) and math.isinf(value):
+        raise ValueError(f"{name} must be finite, got {value}")
 
 
 def _encode(value: Any, name: str, tensors: dict[str, np.ndarray] | None = None) -> Any:
@@ -435,7 +532,9 @@ class Table(NamedTuple):
     """The names of the features, n_features of them, or None if they have none."""
 
 
-def read(path: Path, *, label: str | int | None = -1, model: Any = None) -> Table:
+def read(
+    path: Path, *, label: str | int | None = -1, model: Any = None, format: str | None = None
+) -> Table:
     """Read examples and their labels from a file.
 
     The ending of the path tells the format:
@@ -454,7 +553,7 @@ def read(path: Path, *, label: str | int | None = -1, model: Any = None) -> Tabl
     Parameters
     ----------
     path : str or path-like
-        The file to read.
+        The file to read; "-" for the standard input.
     label : str, int or None, default=-1
         The column of a CSV or TSV file that holds the labels: its name in the header, or its
         number, counted from 0, or from the end if negative. None if there are no labels, in any
@@ -463,7 +562,11 @@ def read(path: Path, *, label: str | int | None = -1, model: Any = None) -> Tabl
         The model that the examples are for. It tells how many features there must be, so that an
         svmlight file need not mention the last, and whether labels are strings. Labels may then be
         missing: ``y`` is None for a CSV or TSV file with as many columns as the model has features,
-        if ``label`` is left at -1, and for an NPZ file without ``y``.
+        if ``label`` is left at -1, and for an NPZ file without ``y``. Features of a sparse file that the model does
+        not know are left out, with a warning.
+    format : {"svmlight", "csv", "tsv", "npz"}, default=None
+        The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
+        input.
 
     Returns
     -------
@@ -480,7 +583,7 @@ def read(path: Path, *, label: str | int | None = -1, model: Any = None) -> Tabl
         The file cannot be read; FileNotFoundError if there is none.
     ValueError
         The ending is none of these, or the file is not what its ending says: the message names the
-        file, and for CSV and TSV files the line and column.
+        file, for text the line, and for CSV and TSV files the column. A line of more than 16 MB is refused.
 
     See Also
     --------
@@ -506,32 +609,79 @@ def read(path: Path, *, label: str | int | None = -1, model: Any = None) -> Tabl
     >>> y.tolist(), names
     (['setosa', 'virginica'], ['length', 'width'])
     """
-    name = os.path.basename(path).lower()
-    for packed in (".gz", ".bz2"):
-        if name.removesuffix(packed).endswith(_SVMLIGHT):
-            name = name.removesuffix(packed)
-    table = name.endswith((".csv", ".tsv"))
-    if not table and label not in (-1, None):
+    if format not in (None, *_FORMATS):
+        raise ValueError(f"format must be one of {', '.join(_FORMATS)} or None, got {format!r}")
+    kind = format or _format_of(path)
+    if kind not in ("csv", "tsv") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: only CSV and TSV files have a column {label!r}")
-    if name.endswith(_SVMLIGHT):
+    if kind == "svmlight":
         X, y = load_svmlight(path)
         found = Table(X, None if label is None else y, None)
-    elif table:
-        with _naming(path):
-            found = _read_csv(path, "\t" if name.endswith(".tsv") else ",", label, model)
-    elif name.endswith(".npz"):
-        with _naming(path):
-            found = _read_npz(path, label, model)
     else:
-        raise ValueError(
-            f"{os.fspath(path)}: the ending must be one of {', '.join(_SVMLIGHT)} (also with .gz "
-            "or .bz2), .csv, .tsv, .npz"
-        )
+        with _naming(path):
+            if kind == "npz":
+                found = _read_npz(path, label, model)
+            else:
+                found = _read_csv(path, "\t" if kind == "tsv" else ",", label, model)
     with _naming(path):
         return _fitting(found, model)
 
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
+
+#: What `read` knows.
+_FORMATS = ("svmlight", "csv", "tsv", "npz")
+
+#: Bytes or characters of a line, at most: as one Python string takes many times as much.
+_LONGEST_LINE = 1 << 24
+
+
+def _format_of(path: Path) -> str:
+    """The format that the ending of a path tells."""
+    name = os.path.basename(path).lower()
+    for packed in (".gz", ".bz2"):
+        if name.removesuffix(packed).endswith(_SVMLIGHT):
+            return "svmlight"
+    if name == "-" or name.endswith(_SVMLIGHT):
+        return "svmlight"
+    ending = name.rpartition(".")[2]
+    if ending in ("csv", "tsv", "npz"):
+        return ending
+    raise ValueError(
+        f"{os.fspath(path)}: the ending must be one of {', '.join(_SVMLIGHT)} (also with .gz "
+        "or .bz2), .csv, .tsv, .npz"
+    )
+
+
+def _opened(path: Path) -> Any:
+    """A file of bytes that can be read twice, decompressed if it is packed."""
+    name = os.fspath(path)
+    if name == "-":
+        if sys.stdin is None:
+            raise ValueError("the standard input is closed")
+        return io.BytesIO(sys.stdin.buffer.read())
+    if name.lower().endswith(".gz"):
+        return gzip.open(name)
+    return bz2.open(name) if name.lower().endswith(".bz2") else open(name, "rb")
+
+
+class _Lines:
+    """The lines of a file, which knows at which it is; what comes before the first character is left out."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        while line := self._file.readline(_LONGEST_LINE + 1):
+            self.number += 1
+            if len(line) > _LONGEST_LINE:
+                raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
+            yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
+
+    def read(self) -> Any:
+        """Only says that this is a file; it is read line by line."""
+        raise NotImplementedError
 
 
 def _fitting(table: Table, model: Any) -> Table:
@@ -542,9 +692,16 @@ def _fitting(table: Table, model: Any) -> Table:
     if model is None or d == model.n_features_in_:
         return table
     want = model.n_features_in_
-    if d > want or isinstance(table.X, np.ndarray):
+    if isinstance(table.X, np.ndarray):
         raise ValueError(f"its examples have {d} features, those of the model have {want}")
     X = table.X
+    if d > want:
+        warnings.warn(
+            f"features {want + 1} to {d} are left out, as the model does not know them",
+            UserWarning,
+            stacklevel=3,
+        )
+        return table._replace(X=X[:, :want])
     return table._replace(X=csr_matrix((X.data, X.indices, X.indptr), shape=(n, want)))
 
 
@@ -568,11 +725,11 @@ def load_svmlight(path: Path) -> tuple[csr_matrix, np.ndarray]:
     OSError
         The file cannot be read; FileNotFoundError if there is none.
     ValueError
-        The file is not in this format. The message names it.
+        The file is not in this format, or holds a number that is not finite. The message names it, and the line.
 
     Notes
     -----
-    Indices count from 1, as the format wants it, unless an index 0 occurs; then they count from 0.
+    A line may have 16 MB. A byte-order mark is passed over. Indices count from 1, as the format wants it, unless an index 0 occurs; then they count from 0.
 
     Examples
     --------
@@ -589,14 +746,51 @@ def load_svmlight(path: Path) -> tuple[csr_matrix, np.ndarray]:
     >>> y
     array([ 1, -1])
     """
-    with _naming(path):
-        X, y = load_svmlight_file(os.fspath(path), zero_based="auto")
+    with _naming(path), _opened(path) as file:
+        lines = _Lines(file)
+        try:
+            X, y = load_svmlight_file(lines, zero_based="auto")
+        except (*_BROKEN, MemoryError) as error:
+            if lines.number == 0 or str(error).startswith("line ") or isinstance(error, zlib.error):
+                raise
+            raise ValueError(f"line {lines.number}: {error}") from error
+        for values, what in ((y, "label"), (X.data, "value")):
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if wrong.size:
+                first = int(wrong[0])
+                row = first if what == "label" else int(np.searchsorted(X.indptr, first, "right")) - 1
+                line = _line_of(row, file)
+                raise ValueError(f"line {line}: the {what} {values[first]} is not a finite number")
         whole = np.all(np.abs(y) < 2**53) and np.all(y == np.trunc(y))
         return X, y.astype(np.int64) if whole else y
 
 
+def _line_of(row: int, file: Any) -> int:
+    """The number of the line that holds an example, in an svmlight file."""
+    file.seek(0)
+    lines = _Lines(file)
+    for line in lines:
+        if line.split(b"#", 1)[0].strip():
+            row -= 1
+            if row < 0:
+                break
+    return lines.number
+
+
 def _read_npz(path: Path, label: str | int | None, model: Any) -> Table:
-    with open(path, "rb") as content:
+    try:
+        return _read_arrays(path, label, model)
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise ValueError(
+            "it holds pickled objects, which are not read, as they could do anything: save arrays of numbers "
+            "or strings"
+        ) from error
+
+
+def _read_arrays(path: Path, label: str | int | None, model: Any) -> Table:
+    with _opened(path) as content:
         file = np.load(content, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array, not the arrays X and y")
@@ -637,8 +831,10 @@ def _csr_of(file: np.lib.npyio.NpzFile) -> csr_matrix:
 
 
 def _read_csv(path: Path, delimiter: str, label: str | int | None, model: Any) -> Table:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+    with _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
+        lines = csv.reader(
+            _Lines(file), delimiter=delimiter, skipinitialspace=True, strict=True
+        )
         rows = ((lines.line_num, cells) for cells in lines if cells)
         first = next(rows, None)
         if first is None:
@@ -670,6 +866,12 @@ def _label_column(cells: list[str], label: str | int | None, model: Any) -> int 
     if isinstance(label, str):
         names = [cell.strip() for cell in cells]
         if names.count(label) != 1:
+            if label not in names and any(map(_is_number, names)):
+                said = reprlib.repr(", ".join(names))
+                raise ValueError(
+                    f"it has no header to name a column {label!r}: its first line is {said}; give the number of "
+                    "the column"
+                )
             count = names.count(label)
             raise ValueError(f"it has {count} columns {label!r}; it has {', '.join(names)}")
         return names.index(label)
@@ -679,9 +881,11 @@ def _label_column(cells: list[str], label: str | int | None, model: Any) -> int 
 
 
 def _heads(labels: Sequence[str]) -> bool:
-    """Whether the first of the labels is a heading: the one that is no number."""
+    """Whether the first of the labels is a heading: the one that is a word, where the others are numbers."""
+    if len(labels) < 2 or not any(map(str.isalpha, labels[0])):
+        return False
     numbers = map(_is_number, labels)
-    return len(labels) > 1 and not next(numbers) and all(numbers)
+    return not next(numbers) and all(numbers)
 
 
 def _without(cells: list[str], column: int | None) -> list[str]:
@@ -694,6 +898,10 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+#: So many digits that an int64 may hold it.
+_WHOLE = re.compile("[+-]?[0-9]{1,19}")
 
 
 class _CsvRows:
@@ -752,7 +960,7 @@ class _CsvRows:
             raise ValueError(f"{self.place(row, column)}: the label is missing")
         if text or not all(map(_is_number, kinds)):
             return np.array(self.labels)
-        if all(kind.lstrip("+-").isdigit() and abs(int(kind)) < 2**63 for kind in kinds):
+        if all(_WHOLE.fullmatch(kind) and abs(int(kind)) < 2**63 for kind in kinds):
             return np.array(list(map(int, self.labels)), dtype=np.int64)
         y = np.array(list(map(float, self.labels)))
         if not np.isfinite(y).all():

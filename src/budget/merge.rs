@@ -27,6 +27,8 @@
 //! * Differs from the paper: its equation 21 weighs classes by `1/(a_m + a_n)`, which for more than two
 //!   classes is another problem (and 0/0 where both are 0). For two it is this one, and tests use it there.
 
+use crate::error::Error;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{LANES, WIDTH};
 
@@ -90,6 +92,17 @@ pub(super) struct Distances<S> {
 }
 
 impl<S: Scalar> Distances<S> {
+    /// Refuses slots up to `width` where there is no memory for them.
+    pub fn check_room(&self, width: usize) -> Result<(), Error> {
+        let more = if width > self.stride { width + 2 * WIDTH } else { 0 };
+        memory::check::<S>("distances of support vectors", &[more, width])
+    }
+
+    /// Refuses a copy that there is no memory for.
+    pub fn check_copy(&self) -> Result<(), Error> {
+        memory::check::<S>("a copy of distances", &[self.values.len()])
+    }
+
     /// Makes room for slots up to `width`.
     pub fn widen(&mut self, width: usize) {
         if width <= self.stride {

@@ -25,7 +25,7 @@ mod support;
 
 use crate::data::{Row, Rows, same_features};
 use crate::error::Error;
-use crate::expansion::Expansion;
+use crate::expansion::{Expansion, stays_within};
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
@@ -36,6 +36,10 @@ use merge::Distances;
 use panel::Panel;
 use project::InverseGram;
 use support::{Support, balance};
+
+/// By how much the coefficients of a projection may exceed those of what is projected: what the kernel matrix of
+/// vectors that are nearly dependent, as near as they may be, makes of them.
+const MOST_SPREAD: f64 = 1e12;
 
 /// Coefficients, for each output, of support vectors that are never more than a budget allows.
 ///
@@ -105,6 +109,8 @@ pub struct BudgetedState {
     pub added: u64,
     /// Vectors taken out so far.
     pub evicted: u64,
+    /// The squared norms of the vectors, as they were rounded; they may be left out, and are computed then.
+    pub norms: Vec<f64>,
 }
 
 impl<S: Scalar> Budgeted<S> {
@@ -164,7 +170,8 @@ impl<S: Scalar> Budgeted<S> {
         {
             return Err(Error::parameter("threshold", threshold, ">= 0 and finite"));
         }
-        let support = Support::new(kernel, outputs, n_features, sparse);
+        let most = budget.map_or(usize::MAX, |budget| budget.saturating_add(1));
+        let support = Support::new(kernel, outputs, n_features, sparse, most)?;
         let panel = Panel::new(Vectors::new(n_features, support.keep()));
         Ok(Budgeted {
             support,
@@ -233,7 +240,8 @@ impl<S: Scalar> Budgeted<S> {
             for (coef, v) in coef.iter_mut().zip(&v[slot * outputs..]) {
                 *coef = a * v;
             }
-            self.support.with_row(slot, |row| model.append_vector(row, &coef));
+            let norm = self.support.norms[slot];
+            self.support.with_row(slot, |row| model.append_vector(row, &coef, norm));
         }
         Ok(model)
     }
@@ -265,7 +273,8 @@ impl<S: Scalar> Budgeted<S> {
             a: self.a,
             sum_a: self.sum_a,
             sum_q: self.sum_q,
-            born: slots.map(|slot| self.support.born[slot]).collect(),
+            born: slots.clone().map(|slot| self.support.born[slot]).collect(),
+            norms: slots.map(|slot| self.support.norms[slot].to_f64()).collect(),
             added: self.added,
             evicted: self.evicted,
         }
@@ -286,6 +295,7 @@ impl<S: Scalar> Budgeted<S> {
             ("v", state.v.len(), n * outputs),
             ("u", state.u.len(), if averaging { n * outputs } else { 0 }),
             ("born", state.born.len(), n),
+            ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
         ] {
             if len != want {
                 return Err(Error::shape(
@@ -303,8 +313,15 @@ impl<S: Scalar> Budgeted<S> {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }
         }
+        if let Some(norm) = state.norms.iter().find(|norm| !(**norm >= 0.0)) {
+            return Err(Error::parameter("norms", norm, ">= 0"));
+        }
+        self.support.reserve(n)?;
         for k in 0..n {
             let slot = self.support.insert(x.row(k), state.born[k]);
+            if let Some(norm) = state.norms.get(k) {
+                self.support.measure(slot, *norm);
+            }
             self.support.v[slot * outputs..(slot + 1) * outputs]
                 .copy_from_slice(&state.v[k * outputs..(k + 1) * outputs]);
             self.support.settle(slot);
@@ -477,6 +494,17 @@ impl<S: Scalar> Budgeted<S> {
         self.a = a;
     }
 
+    /// Refuses so many examples to come where there is no memory for what they may add.
+    fn check_growth(&mut self, more: usize) -> Result<(), Error> {
+        let width = self.support.reserve(more)?;
+        self.panel.check_room(width)?;
+        match self.maintenance {
+            Maintenance::Merge => self.distances.check_room(width),
+            Maintenance::Project | Maintenance::Projectron { .. } => self.gram.reserve(width),
+            Maintenance::Remove | Maintenance::Random { .. } => Ok(()),
+        }
+    }
+
     /// Below this, `a` is folded into `v`: both would leave the range where f32 is at its best.
     const SMALLEST_SCALE: f64 = 1e-4;
 }
@@ -515,8 +543,30 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         if self.panel.is_over() { WIDTH } else { 0 }
     }
 
-    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
+    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) -> Result<(), Error> {
+        if !rows.is_empty() {
+            self.check_growth(rows.len())?;
+        }
         self.panel.look_ahead(&self.support, x, rows);
+        Ok(())
+    }
+
+    fn is_positive(&self) -> bool {
+        self.support.kernel.is_positive()
+    }
+
+    fn check_copy(&self) -> Result<(), Error> {
+        self.support.check_copy()?;
+        self.distances.check_copy()?;
+        self.gram.check_copy()
+    }
+
+    fn survives(&self, norm2: f64, total: f64) -> bool {
+        let norms = self.support.occupied().map(|slot| self.support.norms[slot].to_f64());
+        let norm2 = norms.fold(norm2, f64::max);
+        let most = self.support.kernel.most(norm2);
+        let reach = MOST_SPREAD * (self.support.v.iter().map(|v| v.abs()).sum::<f64>() + total);
+        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
     }
 
     fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
@@ -582,6 +632,10 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
 
     fn norm2_afresh(&self) -> f64 {
         self.a * self.a * self.square()
+    }
+
+    fn is_zero(&self) -> bool {
+        self.support.v.iter().all(|&v| v == 0.0)
     }
 
     fn is_finite(&self) -> bool {

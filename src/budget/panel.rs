@@ -2,6 +2,8 @@
 
 use super::support::Support;
 use crate::data::{Row, Rows};
+use crate::error::Error;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
 use crate::vectors::Vectors;
@@ -38,6 +40,12 @@ impl<S: Scalar> Panel<S> {
         self.at = 0;
         self.rows.clear();
         self.vectors.clear();
+    }
+
+    /// Refuses a panel with so many slots where there is no memory for it, and for a few examples' features.
+    pub fn check_room(&self, slots: usize) -> Result<(), Error> {
+        self.vectors.check_room(2 * WIDTH)?;
+        memory::check::<Lanes<S>>("kernel values of examples to come", &[2, slots])
     }
 
     /// Another example; [`measure`](Panel::measure) must follow.

@@ -13,6 +13,8 @@
 //!   singular. Now and then a column is compared with what it should be, and where it has drifted, or where a
 //!   distance comes out that there cannot be, the matrix is made anew from the vectors.
 
+use crate::error::Error;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::update_and_multiply;
 
@@ -82,6 +84,22 @@ impl InverseGram {
         for j in 0..self.len() {
             self.plus[j] = c * self.d[j];
         }
+    }
+
+    /// Makes room for so many slots.
+    pub fn reserve(&mut self, slots: usize) -> Result<(), Error> {
+        let what = "the inverse of the kernel matrix";
+        let size = slots.saturating_mul(slots + 1) / 2;
+        memory::reserve(what, &mut self.q, size)?;
+        for part in [&mut self.plus, &mut self.minus, &mut self.d] {
+            memory::reserve(what, part, slots)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a copy that there is no memory for.
+    pub fn check_copy(&self) -> Result<(), Error> {
+        memory::check::<f64>("a copy of the inverse of the kernel matrix", &[self.q.len()])
     }
 
     /// Another slot, a hole as yet.

@@ -1,7 +1,9 @@
 //! A bounded set of support vectors whose features and coefficients change.
 
 use crate::data::{Dense, KeptRow, KeptRows, Row};
+use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
@@ -32,6 +34,8 @@ pub(super) struct Support<S> {
     /// The same coefficients output after output, rounded: what products run over. Zeros beyond the last slot.
     pub rounded: Vec<S>,
     stride: usize,
+    /// Slots that there may ever be.
+    most: usize,
     /// `||v||^2 |k(z, z)|` of each slot: what removing it would cost. Infinite beyond the last slot.
     pub size: Vec<f64>,
     /// `k(z, z)`.
@@ -90,7 +94,14 @@ fn positions<T>(all: &[T], is: impl Fn(&T) -> bool + Copy) -> impl Iterator<Item
 
 impl<S: Scalar> Support<S> {
     /// None yet. They are kept sparse only if they may be, and have so many features that it pays.
-    pub fn new(kernel: Kernel, outputs: usize, n_features: usize, may_be_sparse: bool) -> Self {
+    pub fn new(
+        kernel: Kernel,
+        outputs: usize,
+        n_features: usize,
+        may_be_sparse: bool,
+        most: usize,
+    ) -> Result<Self, Error> {
+        memory::check::<S>("the coefficients", &[4, WIDTH, outputs])?;
         let store = match may_be_sparse && n_features > MOST_DENSE {
             true => Store::Sparse(Vec::new()),
             false => Store::Dense(Vec::new()),
@@ -106,6 +117,7 @@ impl<S: Scalar> Support<S> {
             averaging: false,
             rounded: Vec::new(),
             stride: 0,
+            most,
             size: Vec::new(),
             own: Vec::new(),
             born: Vec::new(),
@@ -113,7 +125,7 @@ impl<S: Scalar> Support<S> {
             numbers: Vec::new(),
         };
         support.widen();
-        support
+        Ok(support)
     }
 
     /// Slots in use, the hole among them.
@@ -155,11 +167,59 @@ impl<S: Scalar> Support<S> {
         }
     }
 
+    /// The width after the next widening: twice as many slots, but no more than there may ever be.
+    fn wider(&self) -> usize {
+        let slots = (2 * self.slots()).min(self.most.max(self.slots() + 1));
+        slots.max(2 * WIDTH).next_multiple_of(WIDTH)
+    }
+
+    /// Of what [`rounded`](Support::rounded) holds for each output, at this width: an odd number of cache lines, so
+    /// that one slot's entries do not all fall into the same few sets.
+    fn stride_for(width: usize) -> usize {
+        width + 64 / size_of::<S>()
+    }
+
+    /// Makes sure that there is memory for so many more vectors; returns the width that they will lead to.
+    pub fn reserve(&mut self, more: usize) -> Result<usize, Error> {
+        let slots = self.slots().saturating_add(more).min(self.most);
+        let width = if slots > self.width() { self.wider().max(slots) } else { self.width() };
+        let what = "the support vectors";
+        match &mut self.store {
+            Store::Dense(rows) => {
+                memory::reserve(what, rows, width.saturating_mul(self.n_features))?;
+            }
+            Store::Sparse(rows) => {
+                memory::reserve(what, rows, width)?;
+                memory::check::<S>("a row of all features", &[3, self.n_features])?;
+            }
+        }
+        memory::reserve(what, &mut self.norms, width)?;
+        memory::reserve(what, &mut self.own, width)?;
+        memory::reserve(what, &mut self.born, width)?;
+        memory::reserve(what, &mut self.numbers, width)?;
+        let coefs = width.saturating_mul(self.outputs);
+        memory::reserve("the coefficients", &mut self.v, coefs)?;
+        let averaged = if self.averaging { coefs } else { 0 };
+        memory::reserve("the average of the coefficients", &mut self.u, averaged)?;
+        if width > self.width() {
+            let stride = Support::<S>::stride_for(width);
+            memory::check::<S>("the coefficients", &[stride, self.outputs])?;
+        }
+        Ok(width)
+    }
+
+    /// Refuses a copy that there is no memory for.
+    pub fn check_copy(&self) -> Result<(), Error> {
+        if let Store::Dense(rows) = &self.store {
+            memory::check::<S>("a copy of the support vectors", &[2, rows.len()])?;
+        }
+        memory::check::<f64>("a copy of the coefficients", &[3, self.v.len()])
+    }
+
     /// Makes room for more slots.
     fn widen(&mut self) {
-        let width = (2 * self.slots()).max(2 * WIDTH).next_multiple_of(WIDTH);
-        // An odd number of cache lines, so that one slot's entries do not all fall into the same few sets.
-        let stride = width + 64 / size_of::<S>();
+        let width = self.wider();
+        let stride = Support::<S>::stride_for(width);
         let mut rounded = vec![S::default(); stride * self.outputs];
         if self.stride > 0 {
             for (new, old) in rounded.chunks_mut(stride).zip(self.rounded.chunks(self.stride)) {
@@ -227,7 +287,8 @@ impl<S: Scalar> Support<S> {
         slot
     }
 
-    fn measure(&mut self, slot: usize, norm2: f64) {
+    /// Takes in the squared norm of the vector in a slot.
+    pub fn measure(&mut self, slot: usize, norm2: f64) {
         self.norms[slot] = S::from_f64(norm2);
         let norm2 = self.norms[slot].to_f64();
         self.own[slot] = self.kernel.eval(norm2, norm2, norm2);

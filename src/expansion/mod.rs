@@ -23,6 +23,7 @@ use crate::data::{Dense, Row, Rows, same_features};
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 use crate::vectors::{Keep, Vectors};
@@ -46,6 +47,17 @@ const SMALLEST_SCALE: f64 = 1e-9;
 
 /// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
 const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
+
+/// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
+/// and kernel values do not exceed `most`.
+pub(crate) fn stays_within<S: Scalar>(reach: f64, most: f64) -> bool {
+    let norm2 = reach * reach * most;
+    // False for NaN too.
+    reach * most.max(1.0) <= S::LARGEST && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
+}
+
+/// Bytes that must be left for others where kernel values are kept.
+const SPARE: usize = 1 << 26;
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -84,6 +96,8 @@ pub struct Expansion<S> {
     rows: Vec<u32>,
     panel: Panel<S>,
     kept: Option<Kept<S>>,
+    /// Whether somebody has vouched for the kernel.
+    vouched: bool,
 }
 
 /// All that an [`Expansion`] holds beside its vectors, in plain parts.
@@ -103,6 +117,8 @@ pub struct ExpansionState<S> {
     pub sum_q: f64,
     /// How often each vector was added.
     pub counts: Vec<u32>,
+    /// The squared norms of the vectors, as they were rounded; they may be left out, and are computed then.
+    pub norms: Vec<S>,
 }
 
 /// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
@@ -161,7 +177,14 @@ impl<S: Scalar> Expansion<S> {
             rows: Vec::new(),
             panel,
             kept: None,
+            vouched: false,
         })
+    }
+
+    /// Says that kernel values which rows hold already are those of a kernel that is positive semi-definite, so
+    /// that certificates are to be had. Nothing checks it: who is wrong gets certificates that are.
+    pub fn assume_positive(&mut self) {
+        self.vouched = true;
     }
 
     /// From here on all rows are those of one matrix of `n_rows` rows: one that is added again raises its
@@ -174,6 +197,7 @@ impl<S: Scalar> Expansion<S> {
                 format_args!("{} and {n_rows}", self.n_vectors()),
             ));
         }
+        memory::check::<u32>("the numbers of rows", &[n_rows])?;
         self.slots = Some(vec![NOWHERE; n_rows]);
         Ok(())
     }
@@ -276,6 +300,7 @@ impl<S: Scalar> Expansion<S> {
             sum_a: self.sum_a,
             sum_q: self.sum_q,
             counts: self.counts.clone(),
+            norms: self.vectors.norms(0..self.n_vectors()).to_vec(),
         }
     }
 
@@ -296,6 +321,7 @@ impl<S: Scalar> Expansion<S> {
             ("v", state.v.len(), n * self.outputs),
             ("u", state.u.len(), if averaging { n * self.outputs } else { 0 }),
             ("counts", state.counts.len(), n),
+            ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
         ] {
             if len != want {
                 return Err(Error::shape(
@@ -310,7 +336,12 @@ impl<S: Scalar> Expansion<S> {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }
         }
-        let rows = self.slots.as_ref().map_or(usize::MAX, Vec::len);
+        if let Some(norm) = state.norms.iter().find(|norm| !(norm.to_f64() >= 0.0)) {
+            return Err(Error::parameter("norms", norm, ">= 0"));
+        }
+        // Without slots, rows have numbers that nobody will ask for.
+        let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
+        let rows = if slots == 0 { NOWHERE as usize } else { slots };
         let columns = if self.vectors.are_columns() { self.n_features() } else { usize::MAX };
         self.sum_q = state.sum_q;
         for k in 0..n {
@@ -320,6 +351,9 @@ impl<S: Scalar> Expansion<S> {
             }
             let slot = self.append(i, x.row(k));
             self.counts[slot] = state.counts[k];
+            if let Some(norm) = state.norms.get(k) {
+                self.vectors.set_norm(slot, *norm);
+            }
             for o in 0..self.outputs {
                 let place = self.place(slot, o);
                 self.v[place] = state.v[k * self.outputs + o];
@@ -393,9 +427,10 @@ impl<S: Scalar> Expansion<S> {
         }
     }
 
-    /// Another vector with these coefficients; what is carried of the norm is lost.
-    pub(crate) fn append_vector<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64]) {
+    /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
+    pub(crate) fn append_vector<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], norm: S) {
         let slot = self.append(self.n_vectors(), x);
+        self.vectors.set_norm(slot, norm);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
             self.v[place] = S::from_f64(coef / self.a);
@@ -420,6 +455,23 @@ impl<S: Scalar> Expansion<S> {
             self.u.resize(size, 0.0);
         }
         slot
+    }
+
+    /// Makes room for so many more vectors.
+    fn reserve(&mut self, more: usize) -> Result<(), Error> {
+        self.vectors.reserve(more)?;
+        self.panel.check_room(more)?;
+        let size = (self.vectors.len() + more).div_ceil(CHUNK) * CHUNK;
+        let size = size.saturating_mul(self.outputs);
+        memory::reserve("the coefficients", &mut self.v, size)?;
+        if self.sum_q > 0.0 {
+            memory::reserve("the average of the coefficients", &mut self.u, size)?;
+        } else {
+            memory::check::<f64>("the average of the coefficients", &[size])?;
+        }
+        let vectors = self.vectors.len() + more;
+        memory::reserve("the counts", &mut self.counts, vectors)?;
+        memory::reserve("the numbers of rows", &mut self.rows, vectors)
     }
 
     /// `v += c`; returns by how much it really rose. `score` is that of the row before, over a.
@@ -589,10 +641,32 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         if self.panel.is_over() { PANEL } else { 0 }
     }
 
-    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) {
+    fn is_positive(&self) -> bool {
+        self.kernel.is_positive() || self.vouched
+    }
+
+    fn check_copy(&self) -> Result<(), Error> {
+        self.vectors.check_copy()?;
+        memory::check::<S>("a copy of w", &[2, self.v.len()])?;
+        memory::check::<f64>("a copy of the average of w", &[self.u.len()])
+    }
+
+    fn survives(&self, norm2: f64, total: f64) -> bool {
+        let norm2 = self.vectors.largest_norm2().max(norm2);
+        let most = self.kernel.most(norm2);
+        let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
+        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
+    }
+
+    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) -> Result<(), Error> {
+        self.reserve(rows.len())?;
         let mut scores = self.panel.take_scores(rows.len());
         let found = self.score_rows(x, rows, true, &mut scores);
         if let Some(kept) = &mut self.kept {
+            let bytes = found.iter().map(|(_, _, values)| std::mem::size_of_val(&values[..]));
+            if memory::check::<u8>("kernel values", &[bytes.sum::<usize>() + SPARE]).is_err() {
+                kept.left = 0;
+            }
             for (chunk, i, values) in found {
                 let bytes = std::mem::size_of_val(&values[..]);
                 // A row may come twice in a panel, and chunks follow one another.
@@ -604,6 +678,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
             }
         }
         self.panel.look_ahead(self.kernel, x, rows, scores);
+        Ok(())
     }
 
     fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {

@@ -1,7 +1,9 @@
 //! Rows to come, and what is known of them.
 
 use crate::data::{Row, Rows};
+use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
 use crate::vectors::Vectors;
@@ -28,6 +30,12 @@ impl<S: Scalar> Panel<S> {
     pub fn new(vectors: &Vectors<S>, outputs: usize) -> Self {
         let (rows, scores, gram) = (Vec::new(), Vec::new(), Vec::new());
         Panel { outputs, rows, at: 0, scores, vectors: vectors.empty(), gram, stride: 0 }
+    }
+
+    /// Refuses so many rows where there is no memory for them.
+    pub fn check_room(&self, rows: usize) -> Result<(), Error> {
+        self.vectors.check_room(rows)?;
+        memory::check::<f64>("the scores of rows to come", &[rows, self.outputs])
     }
 
     /// Zeros for the scores of so many rows, in the room that those of the last had.

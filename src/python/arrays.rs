@@ -1,13 +1,14 @@
 //! What Python hands over: matrices, labels, orders.
 
 use numpy::{
-    PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods,
+    PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::unknown;
-use crate::{Csr, Dense, Examples, Rows, Sampling, Scalar};
+use super::{in_pieces, unknown};
+use crate::{Csr, Dense, Examples, Rows, Sampling, Scalar, data, memory};
 
 /// A matrix as Python hands it over: a C-contiguous 2-D array, or `(indptr, indices, data,
 /// n_features)` of a CSR matrix.
@@ -113,6 +114,31 @@ pub(super) fn sampling(name: &str) -> PyResult<Sampling> {
         "storage" => Sampling::Storage,
         _ => return Err(unknown("sampling", name)),
     })
+}
+
+/// `<x, x>` of every row, columns that occur twice taken together. Refuses column indices that are outside.
+#[pyfunction]
+pub(super) fn squared_norms<'py>(
+    py: Python<'py>,
+    x: Matrix<'_>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn all<X: Rows>(py: Python<'_>, x: X) -> PyResult<Vec<f64>> {
+        let mut norms = memory::zeros("norms", &[x.n_rows()])?;
+        in_pieces(py, x.n_rows(), |rows| {
+            norms[rows.clone()].copy_from_slice(&data::squared_norms(&x, rows)?);
+            Ok(())
+        })?;
+        Ok(norms)
+    }
+    let norms = match &x {
+        Matrix::Dense32(x) => all(py, dense(x)?),
+        Matrix::Dense64(x) => all(py, dense(x)?),
+        Matrix::Csr32I32(x) => all(py, csr(x)?),
+        Matrix::Csr32I64(x) => all(py, csr(x)?),
+        Matrix::Csr64I32(x) => all(py, csr(x)?),
+        Matrix::Csr64I64(x) => all(py, csr(x)?),
+    }?;
+    Ok(PyArray1::from_vec(py, norms))
 }
 
 /// Refuses a matrix whose shape or row bounds are not sound, before anyone else walks it.

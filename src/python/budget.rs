@@ -6,11 +6,12 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Labels, Matrix, Order, examples};
 use super::machine::{
-    self, Arrays, Machine, Made, Told, coefs, run, scores, set_totals, set_vectors, to_arrays,
+    self, Arrays, Machine, Made, Rowwise, Stored, Told, coefs, run, scores, set_totals, to_arrays,
     vectors, with_vectors,
 };
 use super::problem::{Pickled, any, array, check, item, locked, with};
 use super::{lock, unknown};
+use crate::simd::WIDTH;
 use crate::{
     Budgeted, BudgetedState, Dense, Error, Expansion, Kernel, Loss, Maintenance, Params, Scalar,
     Schedule, Trainer,
@@ -70,9 +71,17 @@ impl<S: Scalar + numpy::Element> Machine for Budgeted<S> {
             born: array(parts, "born")?,
             added: item(parts, "added")?.extract()?,
             evicted: item(parts, "evicted")?.extract()?,
+            norms: array(parts, "norms")?,
         };
-        let d = self.n_features();
-        if !with_vectors(parts, d, |vectors| Ok(self.restore(&vectors, &state)?))? {
+        let (d, mut restored) = (self.n_features(), false);
+        with_vectors(parts, d, |vectors| {
+            restored = true;
+            match vectors {
+                Rowwise::Dense(vectors) => self.restore(&vectors, &state),
+                Rowwise::Sparse(vectors) => self.restore(&vectors, &state),
+            }
+        })?;
+        if !restored {
             self.restore(&Dense::new(&[], 0, d)?, &state)?;
         }
         Ok(())
@@ -95,6 +104,12 @@ impl<S: Scalar + numpy::Element> Machine for Budgeted<S> {
 
     fn for_each(&self, k: usize, f: impl FnMut(usize, S)) {
         Budgeted::for_each(self, k, f);
+    }
+
+    const PANEL: usize = WIDTH;
+
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
+        trainer.check_copy().map(|()| trainer.clone())
     }
 
     fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<S>, Error> {
@@ -127,6 +142,11 @@ impl BudgetTrainer {
     ) -> PyResult<Self> {
         let made = Made::new(n_features, sparse, classes, &params)?;
         Ok(BudgetTrainer { problem: Problems::make(params.py(), &made, dtype, None)?, made })
+    }
+
+    /// One that goes on from the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(BudgetTrainer { problem: self.problem.copy(py)?, made: self.made.copy(py) })
     }
 
     #[getter]
@@ -163,9 +183,13 @@ impl BudgetTrainer {
         locked!(py, &self.problem, |p| p.trainer.hypothesis().spans())
     }
 
-    /// Reads every value and index, and says what is wrong with the first that is.
-    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
-        with!(&self.problem, &x, |_p, rows| check(py, &examples(rows, &labels)?))
+    /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
+    /// these rows can overflow, in whatever order.
+    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<bool> {
+        with!(&self.problem, &x, |problem, rows| {
+            let (norm2, weight) = check(py, &examples(rows, &labels)?)?;
+            Ok(py.detach(|| lock(problem).trainer.survives(norm2, weight)))
+        })
     }
 
     /// Visits rows; returns their number, the number of updates, the sum of the losses, and records.
@@ -213,6 +237,7 @@ impl BudgetTrainer {
     ) -> PyResult<()> {
         let coefs = coefs.as_slice()?;
         Ok(locked!(py, &self.problem, |p| {
+            p.trainer.check_copy()?;
             let mut w = p.trainer.hypothesis().clone();
             w.set_coefs(coefs)?;
             p.frozen = None;
@@ -235,8 +260,10 @@ impl BudgetTrainer {
             let (total, t, updates, state, vectors) = py.detach(|| {
                 let problem = lock(problem);
                 let (trainer, w) = (&problem.trainer, problem.trainer.hypothesis());
-                (problem.total, trainer.t(), trainer.updates(), w.state(), vectors(w))
-            });
+                let vectors = Stored::of(w, self.made.n_features, self.made.sparse)?;
+                let (t, updates) = (trainer.t(), trainer.updates());
+                Ok::<_, Error>((problem.total, t, updates, w.state(), vectors))
+            })?;
             set_totals(&parts, &total)?;
             parts.set_item("t", t)?;
             parts.set_item("updates", updates)?;
@@ -245,7 +272,8 @@ impl BudgetTrainer {
             parts.set_item("born", PyArray1::from_vec(py, state.born))?;
             parts.set_item("added", state.added)?;
             parts.set_item("evicted", state.evicted)?;
-            set_vectors(&parts, vectors)?;
+            parts.set_item("norms", PyArray1::from_vec(py, state.norms))?;
+            vectors.set(&parts)?;
             for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
                 parts.set_item(name, value)?;
             }
@@ -268,4 +296,4 @@ impl BudgetTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Labels, Matrix, Order, examples};
 use super::machine::{
-    self, Arrays, Machine, Made, Problem, Told, coefs, run, scores, set_totals, set_vectors,
+    self, Arrays, Machine, Made, Problem, Rowwise, Stored, Told, coefs, run, scores, set_totals,
     to_arrays, vectors, with_vectors,
 };
 use super::problem::{Pickled, any, array, check, item, locked, with};
@@ -37,20 +37,32 @@ impl<S: Scalar + numpy::Element> Machine for Expansion<S> {
             sum_a: item(parts, "sum_a")?.extract()?,
             sum_q: item(parts, "sum_q")?.extract()?,
             counts: array(parts, "counts")?,
+            norms: array(parts, "norms")?,
         };
         let rows: Option<PyReadonlyArray1<'_, i64>> = item(parts, "rows")?.extract()?;
-        let n_rows: Option<usize> = item(parts, "n_rows")?.extract()?;
-        if let Some(n_rows) = n_rows {
-            self.number_rows(n_rows)?;
+        if rows.is_some() {
+            // Of a matrix that is gone.
+            self.number_rows(0)?;
         }
         let numbers: Option<Vec<usize>> = match &rows {
             Some(rows) => Some(rows.as_slice()?.iter().map(|&i| i as usize).collect()),
             None => None,
         };
-        with_vectors(parts, self.n_features(), |vectors| {
-            Ok(self.restore(&vectors, numbers.as_deref(), &state)?)
-        })?;
-        Ok(())
+        let numbers = numbers.as_deref();
+        with_vectors(parts, self.n_features(), |vectors| match vectors {
+            Rowwise::Dense(vectors) => self.restore(&vectors, numbers, &state),
+            Rowwise::Sparse(vectors) => self.restore(&vectors, numbers, &state),
+        })
+    }
+
+    const PANEL: usize = crate::PANEL;
+
+    /// But not of what is kept for later epochs.
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
+        let kept = trainer.hypothesis_mut().take_kept();
+        let copy = trainer.check_copy().map(|()| trainer.clone());
+        trainer.hypothesis_mut().give_kept(kept);
+        copy
     }
 
     fn n_vectors(&self) -> usize {
@@ -77,26 +89,14 @@ pub(super) struct KernelTrainer {
     made: Made,
 }
 
-fn evaluate<X: Rows, L: Loss + Clone + Send>(
+fn evaluate<X: Rows<Scalar: numpy::Element>, L: Loss + Clone + Send>(
     py: Python<'_>,
     problem: &Unbounded<X::Scalar, L>,
     data: &Examples<'_, X>,
     threads: usize,
 ) -> PyResult<(f64, f64)> {
     // A copy, as other threads must not wait for a whole evaluation.
-    let (trainer, dual) = py.detach(|| {
-        let mut problem = lock(problem);
-        let certificate = problem.dual.as_mut().map(|dual| dual.certificate(data));
-        // But not of what is kept for later epochs.
-        let kept = problem.trainer.hypothesis_mut().take_kept();
-        let trainer = problem.trainer.clone();
-        problem.trainer.hypothesis_mut().give_kept(kept);
-        (trainer, certificate)
-    });
-    if let Some(certificate) = dual {
-        let certificate = certificate?;
-        return Ok((certificate.primal, certificate.dual));
-    }
+    let trainer = py.detach(|| Machine::copy(&mut lock(problem).trainer))?;
     let mut evaluation = trainer.evaluation(data)?;
     let pool = pool(threads)?;
     in_pieces(py, data.len(), |rows| pool.install(|| evaluation.add(rows)))?;
@@ -112,7 +112,8 @@ fn end_dual<X: Rows, L: Loss + Clone + Send>(
 ) -> PyResult<()> {
     Ok(py.detach(|| {
         let mut problem = lock(problem);
-        if let Some(mut dual) = problem.dual.take() {
+        // Where not even its beginning is known, the trainer has all that was learned.
+        if let Some(mut dual) = problem.dual.take().and_then(KernelAscent::settled) {
             let w = dual.result(data)?;
             let trainer = &problem.trainer;
             let (loss, params) = (trainer.loss().clone(), *trainer.params());
@@ -141,6 +142,16 @@ impl KernelTrainer {
     ) -> PyResult<Self> {
         let made = Made::new(n_features, sparse, classes, &params)?;
         Ok(KernelTrainer { problem: Problems::make(params.py(), &made, dtype, None)?, made })
+    }
+
+    /// One that goes on from the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(KernelTrainer { problem: self.problem.copy(py)?, made: self.made.copy(py) })
+    }
+
+    /// Says that precomputed kernel values are those of a positive semi-definite kernel.
+    fn assume_positive(&self, py: Python<'_>) {
+        locked!(py, &self.problem, |p| p.trainer.hypothesis_mut().assume_positive());
     }
 
     #[getter]
@@ -202,9 +213,13 @@ impl KernelTrainer {
         });
     }
 
-    /// Reads every value and index, and says what is wrong with the first that is.
-    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
-        with!(&self.problem, &x, |_p, rows| check(py, &examples(rows, &labels)?))
+    /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
+    /// these rows can overflow, in whatever order.
+    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<bool> {
+        with!(&self.problem, &x, |problem, rows| {
+            let (norm2, weight) = check(py, &examples(rows, &labels)?)?;
+            Ok(py.detach(|| lock(problem).trainer.survives(norm2, weight)))
+        })
     }
 
     /// Visits rows; returns their number, the number of updates, the sum of the losses, and records.
@@ -334,14 +349,17 @@ impl KernelTrainer {
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parts = self.made.parts(py, FORMAT, self.problem.dtype())?;
         any!(&self.problem, |problem| {
-            let (total, updates, t, state, rows, n_rows, vectors) = py.detach(|| {
+            let (total, updates, t, state, rows, vectors) = py.detach(|| {
                 let problem = lock(problem);
                 let (trainer, w) = (&problem.trainer, problem.trainer.hypothesis());
                 let rows: Option<Vec<i64>> =
                     w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
                 let (updates, t) = (trainer.updates(), trainer.t());
-                (problem.total, updates, t, w.state(), rows, w.n_rows(), vectors(w))
-            });
+                // Columns are vectors of one 1, which need no features.
+                let sparse = self.made.sparse || w.kernel() == Kernel::Precomputed;
+                let vectors = Stored::of(w, self.made.n_features, sparse)?;
+                Ok::<_, Error>((problem.total, updates, t, w.state(), rows, vectors))
+            })?;
             set_totals(&parts, &total)?;
             parts.set_item("updates", updates)?;
             parts.set_item("t", t)?;
@@ -349,8 +367,8 @@ impl KernelTrainer {
             parts.set_item("u", PyArray1::from_vec(py, state.u))?;
             parts.set_item("counts", PyArray1::from_vec(py, state.counts))?;
             parts.set_item("rows", rows.map(|rows| PyArray1::from_vec(py, rows)))?;
-            parts.set_item("n_rows", n_rows)?;
-            set_vectors(&parts, vectors)?;
+            parts.set_item("norms", PyArray1::from_vec(py, state.norms))?;
+            vectors.set(&parts)?;
             for (name, value) in [
                 ("a", state.a),
                 ("norm2", state.norm2),
@@ -378,4 +396,4 @@ impl KernelTrainer {
 }
 
 /// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;

@@ -1,13 +1,13 @@
 //! `LinearTrainer`: linear problems over the same rows.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Labels, Matrix, Order, examples, sampling};
+use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
 use super::linear_parts::{Targets, Zero, make, parts};
 use super::problem::{Pickled, Typed, any, check, check_format, item, locked, with};
 use super::{each, in_pieces, lock, pool, pool_for, silent, tell, work};
@@ -15,7 +15,8 @@ use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::{
     AnyLoss, Binary, Block, CrammerSinger, DualAscent, DualEvaluation, Error, Evaluation, Examples,
-    Feasible, Hypothesis, Linear, Loss, Report, Rows, Sampling, Scalar, Trainer,
+    Feasible, Hypothesis, Linear, LinearState, Loss, Report, Rows, Sampling, Scalar, Trainer, data,
+    memory,
 };
 
 /// A trainer, and dual ascent where that goes on in its stead.
@@ -27,15 +28,117 @@ pub(super) struct Problem<S: Scalar, L: Loss> {
     epochs: u64,
     /// Of a dual problem that is solved to the tolerance.
     solved: Option<(f64, f64)>,
+    /// What predicts for all problems, kept with the first as long as none has gone on.
+    frozen: Option<Arc<Linear<S>>>,
 }
 
 impl<S: Scalar, L: Loss> Problem<S, L> {
     pub(super) fn new(trainer: Trainer<Linear<S>, L>) -> Self {
-        Problem { trainer, dual: None, epochs: 0, solved: None }
+        Problem { trainer, dual: None, epochs: 0, solved: None, frozen: None }
     }
 }
 
 pub(super) type Problems<S, L> = Vec<Problem<S, L>>;
+
+/// The problems, which are about to change.
+fn changing<S: Scalar, L: Loss>(
+    problems: &Mutex<Problems<S, L>>,
+) -> MutexGuard<'_, Problems<S, L>> {
+    let mut problems = lock(problems);
+    problems.iter_mut().for_each(|problem| problem.frozen = None);
+    problems
+}
+
+/// The models of all problems, the averages where iterates are averaged.
+fn results<S: Scalar, L: Loss>(problems: &Problems<S, L>) -> Result<Vec<Linear<S>>, Error> {
+    let result = |p: &Problem<S, L>| {
+        p.trainer.hypothesis().check_copy()?;
+        Ok(p.dual.as_ref().map_or_else(|| p.trainer.result(), DualAscent::result))
+    };
+    problems.iter().map(result).collect()
+}
+
+/// One model with the scores of all, as it is handed out: weights and intercepts in the scalar of the data.
+fn frozen<S: Scalar, L: Loss>(problems: &mut Problems<S, L>) -> Result<Arc<Linear<S>>, Error> {
+    if let Some(model) = problems.first().and_then(|problem| problem.frozen.clone()) {
+        return Ok(model);
+    }
+    let results = results(problems)?;
+    let n_features = results.first().map_or(0, Linear::n_features);
+    let in_scalar = |b: f64| S::from_f64(b).to_f64();
+    let outputs: usize = results.iter().map(Hypothesis::outputs).sum();
+    memory::check::<S>("the model", &[outputs, n_features])?;
+    let state = LinearState {
+        v: results.iter().flat_map(Linear::weights).collect(),
+        b: results.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
+        constant: 1.0,
+        a: 1.0,
+        ..LinearState::default()
+    };
+    let model = Arc::new(Linear::from_state(n_features, state)?);
+    if let Some(first) = problems.first_mut() {
+        first.frozen = Some(model.clone());
+    }
+    Ok(model)
+}
+
+/// Scores of rows, one after the other.
+fn scores<'py, X: Rows>(
+    py: Python<'py>,
+    model: Arc<Linear<X::Scalar>>,
+    rows: &X,
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    model.check_features(rows.n_features())?;
+    let outputs = model.outputs();
+    let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
+    // Few products are not worth the threads.
+    let pool = pool_for(threads, rows.n_rows() / FEW)?;
+    in_pieces(py, rows.n_rows(), |piece| {
+        let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
+        match &pool {
+            Some(pool) => pool.install(|| model.scores_side_by_side(rows, first, out)),
+            None => {
+                for (i, out) in piece.zip(out.chunks_mut(outputs)) {
+                    model.score(rows.row(i), out);
+                }
+            }
+        }
+        data::check_scores(rows, first, outputs, out)
+    })?;
+    Ok(PyArray1::from_vec(py, scores))
+}
+
+/// Rows that are scored by one thread.
+const FEW: usize = 512;
+
+/// What predicts, in the scalar that it was trained in.
+enum Model {
+    F32(Arc<Linear<f32>>),
+    F64(Arc<Linear<f64>>),
+}
+
+impl Model {
+    fn of_f32(&self) -> Result<Arc<Linear<f32>>, Error> {
+        match self {
+            Model::F32(model) => Ok(model.clone()),
+            Model::F64(model) => converted(model),
+        }
+    }
+
+    fn of_f64(&self) -> Result<Arc<Linear<f64>>, Error> {
+        match self {
+            Model::F64(model) => Ok(model.clone()),
+            Model::F32(model) => converted(model),
+        }
+    }
+}
+
+/// The same model for rows in another scalar.
+fn converted<S: Scalar, T: Scalar>(model: &Linear<S>) -> Result<Arc<Linear<T>>, Error> {
+    memory::check::<T>("the model", &[model.state().v.len()])?;
+    Ok(Arc::new(model.convert()))
+}
 pub(super) type OneScore = Binary<AnyLoss>;
 
 pub(super) type Trainers = Typed<
@@ -69,24 +172,30 @@ fn run<X: Rows, L: Loss + Send>(
     });
     let mut order = order.rows(data.len())?;
     let pool = pool_for(threads, count)?;
-    let mut sum = Report::default();
+    let mut sums = vec![Report::default(); count];
     let mut taken = Vec::new();
     work(py, tell(progress), |size| {
         // Whole batches, or a piece would end with a smaller one.
         let size = size.div_ceil(batch).saturating_mul(batch);
-        let problems = &mut lock(problems)[..];
-        if let [problem] = problems {
-            let report = problem.trainer.run(data, order.by_ref().take(size))?;
-            sum += report;
-            return Ok((report.examples > 0).then_some(report.examples as usize));
+        let problems = &mut changing(problems)[..];
+        if let ([problem], [sum]) = (&mut *problems, &mut sums[..]) {
+            let before = sum.examples;
+            *sum = problem.trainer.go_on(data, order.by_ref().take(size), *sum)?;
+            let visited = (sum.examples - before) as usize;
+            return Ok((visited > 0).then_some(visited));
         }
         // Between interruptions every problem sees the same few rows, which stay in the cache.
         taken.clear();
         taken.extend(order.by_ref().take(size));
-        sum += total(each(&pool, problems, |_, p| p.trainer.run(data, taken.iter().copied())))?;
+        let mut pairs: Vec<_> = problems.iter_mut().zip(&mut sums).collect();
+        let ran = each(&pool, &mut pairs, |_, (problem, sum)| {
+            **sum = problem.trainer.go_on(data, taken.iter().copied(), **sum)?;
+            Ok::<_, Error>(())
+        });
+        ran.into_iter().collect::<Result<(), _>>()?;
         Ok((!taken.is_empty()).then_some(taken.len()))
     })?;
-    Ok(sum)
+    Ok(total(sums.into_iter().map(Ok).collect())?)
 }
 
 /// An epoch on shards, merged at its end.
@@ -128,11 +237,11 @@ fn run_shards<X: Rows, L: Loss + Clone + Send>(
         let pieces: Vec<&[usize]> =
             parts.iter().map(|part| &part[at.min(part.len())..end.min(part.len())]).collect();
         at = end;
-        sum += pool.install(|| total(side_by_side(&mut copies, |_, c| c.run(data, &pieces))))?;
+        sum = pool.install(|| total(side_by_side(&mut copies, |_, c| c.go_on(data, &pieces))))?;
         Ok(Some(pieces.iter().map(|piece| piece.len()).sum()))
     })?;
     py.detach(|| {
-        let mut problems = lock(problems);
+        let mut problems = changing(problems);
         copies
             .into_iter()
             .zip(problems.iter_mut())
@@ -148,7 +257,7 @@ fn begin_dual<X: Rows, L: Loss + Clone + Send>(
     data: &Examples<'_, X>,
 ) -> PyResult<()> {
     Ok(py.detach(|| {
-        for problem in lock(problems).iter_mut() {
+        for problem in changing(problems).iter_mut() {
             problem.dual = Some(DualAscent::take_over(&problem.trainer, data)?);
             problem.trainer.forget_ledger();
         }
@@ -198,7 +307,7 @@ fn leap<X: Rows, L: Loss + Clone + Send>(
         Ok((!over.iter().all(|over| *over)).then_some(0))
     })?;
     py.detach(|| {
-        for (problem, leap) in lock(problems).iter_mut().zip(leaps) {
+        for (problem, leap) in changing(problems).iter_mut().zip(leaps) {
             if let (Some(dual), Some(leap)) = (&mut problem.dual, leap) {
                 dual.end_leap(data, leap);
             }
@@ -229,7 +338,7 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
         if passes.iter().all(|(_, over)| *over) {
             return Ok(None);
         }
-        let mut problems = lock(problems);
+        let mut problems = changing(problems);
         let mut pairs: Vec<_> = problems.iter_mut().zip(&mut passes).collect();
         let report = total(each(&pool, &mut pairs, |_, (problem, (pass, over))| {
             let Some(dual) = problem.dual.as_mut().filter(|_| !*over) else {
@@ -307,7 +416,11 @@ fn evaluate<X: Rows, L: Loss + Clone + Send>(
         })?);
     }
     // A copy, as other threads must not wait for a whole evaluation.
-    let problems = py.detach(|| lock(problems).clone());
+    let problems = py.detach(|| {
+        let problems = lock(problems);
+        problems.iter().try_for_each(|problem| problem.trainer.check_copy())?;
+        Ok::<_, Error>(problems.clone())
+    })?;
     let evaluations = problems.iter().map(|problem| problem.trainer.evaluation(data));
     let mut evaluations: Vec<Evaluation<'_, _, _, X>> = evaluations.collect::<Result<_, _>>()?;
     in_pieces(py, data.len(), |rows| {
@@ -442,9 +555,67 @@ impl LinearTrainer {
         });
     }
 
-    /// Reads every value and index, and says what is wrong with the first that is.
-    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
-        with!(&self.trainers, &x, |_problems, rows| check(py, &examples(rows, &labels)?))
+    /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
+    /// these rows can overflow, in whatever order.
+    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<bool> {
+        with!(&self.trainers, &x, |problems, rows| {
+            let (norm2, weight) = check(py, &examples(rows, &labels)?)?;
+            Ok(py.detach(|| lock(problems).iter().all(|p| p.trainer.survives(norm2, weight))))
+        })
+    }
+
+    /// One that goes on from the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        fn copy<S: Scalar, L: Loss + Clone + Send>(
+            py: Python<'_>,
+            problems: &Mutex<Problems<S, L>>,
+        ) -> PyResult<Mutex<Problems<S, L>>> {
+            Ok(py.detach(|| {
+                let problems = lock(problems);
+                problems.iter().try_for_each(|problem| problem.trainer.check_copy())?;
+                Ok::<_, Error>(Mutex::new(problems.clone()))
+            })?)
+        }
+        let trainers = match &self.trainers {
+            Typed::Binary32(p) => Typed::Binary32(copy(py, p)?),
+            Typed::Binary64(p) => Typed::Binary64(copy(py, p)?),
+            Typed::Multi32(p) => Typed::Multi32(copy(py, p)?),
+            Typed::Multi64(p) => Typed::Multi64(copy(py, p)?),
+        };
+        let (targets, params) = (self.targets.clone(), self.params.clone_ref(py));
+        Ok(LinearTrainer { trainers, targets, params })
+    }
+
+    /// How many weights a copy has to copy.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> usize {
+        locked!(py, &self.trainers, |problems| {
+            problems.iter().map(|p| p.trainer.hypothesis().state().v.len()).sum()
+        })
+    }
+
+    /// Scores of rows, one after the other.
+    #[pyo3(signature = (x, *, threads = 1))]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        x: Matrix<'_>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let model = py.detach(|| match &self.trainers {
+            Typed::Binary32(p) => frozen(&mut lock(p)).map(Model::F32),
+            Typed::Binary64(p) => frozen(&mut lock(p)).map(Model::F64),
+            Typed::Multi32(p) => frozen(&mut lock(p)).map(Model::F32),
+            Typed::Multi64(p) => frozen(&mut lock(p)).map(Model::F64),
+        })?;
+        match &x {
+            Matrix::Dense32(x) => scores(py, model.of_f32()?, &dense(x)?, threads),
+            Matrix::Csr32I32(x) => scores(py, model.of_f32()?, &csr(x)?, threads),
+            Matrix::Csr32I64(x) => scores(py, model.of_f32()?, &csr(x)?, threads),
+            Matrix::Dense64(x) => scores(py, model.of_f64()?, &dense(x)?, threads),
+            Matrix::Csr64I32(x) => scores(py, model.of_f64()?, &csr(x)?, threads),
+            Matrix::Csr64I64(x) => scores(py, model.of_f64()?, &csr(x)?, threads),
+        }
     }
 
     /// Visits rows; returns their number, the number of updates, and the sum of the losses, summed
@@ -540,7 +711,10 @@ impl LinearTrainer {
     }
 
     fn end_dual(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(locked!(py, &self.trainers, |problems| end_dual(problems))?)
+        Ok(locked!(py, &self.trainers, |problems| {
+            problems.iter_mut().for_each(|problem| problem.frozen = None);
+            end_dual(problems)
+        })?)
     }
 
     /// The objective and its dual bound, for every problem.
@@ -567,20 +741,18 @@ impl LinearTrainer {
         fn all<'py, S: Scalar + numpy::Element, L: Loss + Send>(
             py: Python<'py>,
             problems: &Mutex<Problems<S, L>>,
-        ) -> (Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>) {
+        ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
             let (weights, intercepts) = py.detach(|| {
-                let problems = lock(problems);
-                let result = |p: &Problem<S, L>| match &p.dual {
-                    Some(dual) => dual.result(),
-                    None => p.trainer.result(),
-                };
-                let results: Vec<Linear<S>> = problems.iter().map(result).collect();
+                let results = results(&lock(problems))?;
+                let sizes = results.iter().map(|model| model.state().v.len());
+                memory::check::<S>("the weights", &[sizes.sum()])?;
                 let weights = results.iter().flat_map(Linear::weights).collect();
-                (weights, results.iter().flat_map(Linear::intercepts).collect())
-            });
-            (PyArray1::from_vec(py, weights).into_any(), PyArray1::from_vec(py, intercepts))
+                let intercepts = results.iter().flat_map(Linear::intercepts).collect();
+                Ok::<_, Error>((weights, intercepts))
+            })?;
+            Ok((PyArray1::from_vec(py, weights).into_any(), PyArray1::from_vec(py, intercepts)))
         }
-        Ok(any!(&self.trainers, |problems| all(py, problems)))
+        any!(&self.trainers, |problems| all(py, problems))
     }
 
     /// Everything but ledgers and dual variables, as plain numbers and arrays.

@@ -11,8 +11,8 @@ use super::arrays::Order;
 use super::problem::{Typed, check_format, item};
 use super::{in_pieces, lock, pool, unknown, work};
 use crate::{
-    Average, Ball, Binary, Block, CrammerSinger, Csr, Error, Examples, Expansion, Hinge,
-    Hypothesis, Kernel, KernelAscent, Loss, Params, Report, Rows, Scalar, Trainer,
+    Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, Error, Examples, Expansion, Hinge,
+    Hypothesis, Kernel, KernelAscent, Loss, Params, Report, Rows, Scalar, Trainer, data, memory,
 };
 
 /// A w of support vectors, as either class has it.
@@ -37,6 +37,12 @@ pub(super) trait Machine: Hypothesis<Scalar: numpy::Element> + Send + Sized {
 
     /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
     fn for_each(&self, k: usize, f: impl FnMut(usize, Self::Scalar));
+
+    /// How many rows are best visited at a time.
+    const PANEL: usize;
+
+    /// A copy of a trainer.
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error>;
 
     /// What predicts.
     fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
@@ -82,6 +88,29 @@ impl<H32: Machine, H64: Machine> Problems<H32, H64> {
     }
 }
 
+impl<H32: Machine, H64: Machine> Problems<H32, H64> {
+    /// One that goes on from the same state.
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        fn copy<H: Machine, L: Loss + Clone + Send>(
+            py: Python<'_>,
+            problem: &Mutex<Problem<H, L>>,
+        ) -> PyResult<Mutex<Problem<H, L>>> {
+            Ok(py.detach(|| {
+                let problem = &mut *lock(problem);
+                let trainer = H::copy(&mut problem.trainer)?;
+                let (frozen, total) = (problem.frozen.clone(), problem.total);
+                Ok::<_, Error>(Mutex::new(Problem { trainer, dual: None, frozen, total }))
+            })?)
+        }
+        Ok(match self {
+            Typed::Binary32(p) => Typed::Binary32(copy(py, p)?),
+            Typed::Binary64(p) => Typed::Binary64(copy(py, p)?),
+            Typed::Multi32(p) => Typed::Multi32(copy(py, p)?),
+            Typed::Multi64(p) => Typed::Multi64(copy(py, p)?),
+        })
+    }
+}
+
 impl<H: Machine, L: Loss> Problem<H, L> {
     fn make(
         loss: L,
@@ -90,6 +119,7 @@ impl<H: Machine, L: Loss> Problem<H, L> {
         parts: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Mutex<Self>> {
         let parsed: PyParams = params.extract()?;
+        memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
         let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
         let (mut t, mut updates, mut total) = (0, 0, Report::default());
         if let Some(parts) = parts {
@@ -190,6 +220,12 @@ impl Made {
         Ok(Made { n_features, sparse, classes, params: params.copy()?.unbind() })
     }
 
+    /// Another for a copy.
+    pub(super) fn copy(&self, py: Python<'_>) -> Self {
+        let Made { n_features, sparse, classes, ref params } = *self;
+        Made { n_features, sparse, classes, params: params.clone_ref(py) }
+    }
+
     /// Reads it from parts, and the dtype.
     pub(super) fn from_parts(parts: &Bound<'_, PyDict>, format: u32) -> PyResult<(Self, String)> {
         check_format(parts, format)?;
@@ -229,24 +265,39 @@ pub(super) fn set_totals(parts: &Bound<'_, PyDict>, total: &Report) -> PyResult<
     parts.set_item("gradient_error", total.gradient_error)
 }
 
-/// Calls `f` with the vectors among the parts, once they are checked; false if there are none.
+/// Calls one of these with the vectors among the parts, once they are checked: all their features, row after row, or
+/// those that are not 0. Neither, if there are none.
 pub(super) fn with_vectors<S: Scalar + numpy::Element>(
     parts: &Bound<'_, PyDict>,
     n_features: usize,
-    f: impl FnOnce(Csr<'_, S, i64>) -> PyResult<()>,
-) -> PyResult<bool> {
+    f: impl FnOnce(Rowwise<'_, S>) -> Result<(), Error>,
+) -> PyResult<()> {
+    let values = item(parts, "values")?.extract::<PyReadonlyArray1<'_, S>>()?;
+    let values = values.as_slice()?;
+    let labels = |n| memory::zeros("labels", &[n]);
+    if item(parts, "indptr")?.is_none() {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let vectors = Dense::new(values, values.len() / n_features.max(1), n_features)?;
+        Examples::new(vectors, &labels(vectors.n_rows())?, None)?.check(0..vectors.n_rows())?;
+        return Ok(f(Rowwise::Dense(vectors))?);
+    }
     let indices = item(parts, "indices")?.extract::<PyReadonlyArray1<'_, i64>>()?;
     let indptr = item(parts, "indptr")?.extract::<PyReadonlyArray1<'_, i64>>()?;
-    let values = item(parts, "values")?.extract::<PyReadonlyArray1<'_, S>>()?;
     let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
     if indptr.len() == 1 {
-        return Ok(false);
+        return Ok(());
     }
-    let vectors = Csr::new(indptr, indices, values.as_slice()?, n_features)?;
-    let labels = vec![0; vectors.n_rows()];
-    Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
-    f(vectors)?;
-    Ok(true)
+    let vectors = Csr::new(indptr, indices, values, n_features)?;
+    Examples::new(vectors, &labels(vectors.n_rows())?, None)?.check(0..vectors.n_rows())?;
+    Ok(f(Rowwise::Sparse(vectors))?)
+}
+
+/// Vectors as they are stored.
+pub(super) enum Rowwise<'a, S> {
+    Dense(Dense<'a, S>),
+    Sparse(Csr<'a, S, i64>),
 }
 
 /// Vectors in compressed-sparse-row form: numbers of entries before each, columns, values.
@@ -264,15 +315,43 @@ pub(super) fn vectors<H: Machine>(w: &H) -> Vectors<H::Scalar> {
     (indptr, indices, values)
 }
 
-/// The same into the parts.
-pub(super) fn set_vectors<S: Scalar + numpy::Element>(
-    parts: &Bound<'_, PyDict>,
-    vectors: Vectors<S>,
-) -> PyResult<()> {
-    let (indptr, indices, values) = to_arrays(parts.py(), vectors);
-    parts.set_item("indptr", indptr)?;
-    parts.set_item("indices", indices)?;
-    parts.set_item("values", values)
+/// What a machine stores of its vectors: all features, so that their number is that of an array, where rows are dense;
+/// else those that are not 0.
+pub(super) enum Stored<S> {
+    Dense(Vec<S>),
+    Sparse(Vectors<S>),
+}
+
+impl<S: Scalar + numpy::Element> Stored<S> {
+    pub(super) fn of<H: Machine<Scalar = S>>(
+        w: &H,
+        n_features: usize,
+        sparse: bool,
+    ) -> Result<Self, Error> {
+        if sparse {
+            return Ok(Stored::Sparse(vectors(w)));
+        }
+        let mut all = memory::zeros("the support vectors", &[w.n_vectors(), n_features])?;
+        for (k, features) in all.chunks_mut(n_features).enumerate() {
+            w.for_each(k, |j, x| features[j] = x);
+        }
+        Ok(Stored::Dense(all))
+    }
+
+    /// Into the parts.
+    pub(super) fn set(self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = parts.py();
+        let (indptr, indices, values) = match self {
+            Stored::Dense(values) => (None, None, PyArray1::from_vec(py, values).into_any()),
+            Stored::Sparse(vectors) => {
+                let (indptr, indices, values) = to_arrays(py, vectors);
+                (Some(indptr), Some(indices), values)
+            }
+        };
+        parts.set_item("indptr", indptr)?;
+        parts.set_item("indices", indices)?;
+        parts.set_item("values", values)
+    }
 }
 
 /// The same as Python takes it.
@@ -318,28 +397,31 @@ pub(super) fn run<X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Send>(
     let mut order = order.rows(data.len())?;
     let pool = pool(threads)?;
     let (mut sum, mut records) = (Report::default(), Vec::new());
+    let before = py.detach(|| lock(problem).total);
     let mistakes = AtomicU64::new(0);
     let progress = |done: usize| match progress {
         Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
         None => Ok(()),
     };
     work(py, progress, |size| {
-        let size = size.next_multiple_of(crate::PANEL).div_ceil(batch).saturating_mul(batch);
+        let size = size.next_multiple_of(H::PANEL).div_ceil(batch).saturating_mul(batch);
         let mut problem = lock(problem);
         problem.frozen = None;
         let left = every.map(|every| every - problem.total.examples % every);
         let due = left.map(|left| (left as usize).div_ceil(batch).saturating_mul(batch));
         let size = size.min(due.unwrap_or(usize::MAX));
         let (trainer, rows) = (&mut problem.trainer, order.by_ref().take(size));
-        let report = pool.install(|| trainer.run(data, rows))?;
-        sum += report;
-        problem.total += report;
-        mistakes.fetch_add(report.mistakes, Ordering::Relaxed);
-        if report.examples as usize == size && due == Some(size) {
+        let so_far = sum;
+        sum = pool.install(|| trainer.go_on(data, rows, so_far))?;
+        problem.total = before;
+        problem.total += sum;
+        mistakes.fetch_add(sum.mistakes - so_far.mistakes, Ordering::Relaxed);
+        let visited = (sum.examples - so_far.examples) as usize;
+        if visited == size && due == Some(size) {
             let Report { steps, examples, mistakes, gradient_error, .. } = problem.total;
             records.push((steps, examples, mistakes, gradient_error));
         }
-        Ok((report.examples > 0).then_some(report.examples as usize))
+        Ok((visited > 0).then_some(visited))
     })?;
     Ok((sum.examples, sum.updates, sum.loss, records))
 }
@@ -355,12 +437,19 @@ pub(super) fn scores<'py, X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Sen
     w.check_features(rows.n_features())?;
     let pool = pool(threads)?;
     let outputs = w.outputs();
-    let mut scores = vec![0.0; rows.n_rows() * outputs];
+    let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
+    // The room that the products of a row need.
+    py.detach(|| w.no_vectors().check_room(crate::PANEL))?;
     in_pieces(py, rows.n_rows(), |piece| {
-        let out = &mut scores[piece.start * outputs..piece.end * outputs];
+        let first = piece.start;
+        let out = &mut scores[first * outputs..piece.end * outputs];
         let numbers: Vec<usize> = piece.collect();
+        if w.n_vectors() == 0 {
+            // Else no product would meet what they hold.
+            return data::squared_norms(rows, first..first + numbers.len()).map(drop);
+        }
         pool.install(|| w.scores_side_by_side(rows, &numbers, out));
-        Ok(())
+        data::check_scores(rows, first, outputs, out)
     })?;
     Ok(PyArray1::from_vec(py, scores))
 }

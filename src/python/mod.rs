@@ -15,10 +15,10 @@ mod refit;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::threads::side_by_side;
@@ -43,6 +43,7 @@ impl From<Error> for PyErr {
         let text = error.to_string().replace("lambda", "alpha");
         match error.kind() {
             ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
+            ErrorKind::Memory { .. } => PyMemoryError::new_err(text),
             _ => PyValueError::new_err(text),
         }
     }
@@ -50,6 +51,12 @@ impl From<Error> for PyErr {
 
 /// How long the interpreter is left alone at a time.
 const PIECE: Duration = Duration::from_millis(50);
+
+/// The size of the first piece, of which nobody knows how long it takes.
+const FIRST: usize = 16;
+
+/// By how much a piece may be larger than the one before.
+const GROWTH: usize = 32;
 
 /// Calls `piece(size)` with the interpreter released until it returns `None`, with a size that makes
 /// a call take about [`PIECE`]; in between attends to signals and tells `progress` what `piece`
@@ -59,7 +66,7 @@ fn work(
     mut progress: impl FnMut(usize) -> PyResult<()>,
     mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
 ) -> PyResult<()> {
-    let mut size = 1024;
+    let mut size = FIRST;
     loop {
         let (done, took) = py.detach(|| {
             let start = Instant::now();
@@ -77,7 +84,8 @@ fn work(
         progress(done)?;
         // Without the time that the interpreter was waited for, which no smaller piece would shorten.
         if took < PIECE / 2 {
-            size = size.saturating_mul(2);
+            let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
+            size = size.saturating_mul((fits as usize).clamp(2, GROWTH));
         } else if took > PIECE {
             size = (size / 2).max(1);
         }
@@ -112,19 +120,27 @@ fn silent(_: usize) -> PyResult<()> {
 }
 
 /// The pool of `threads` threads of this process. A forked child inherits a pool without its
-/// threads, so the pool is kept with the number of the process that made it.
+/// threads, so the pool is kept with the number of the process that made it; and maybe the lock that
+/// another thread held while it forked, which nobody will open: then the pool is one of this call alone.
 fn pool(threads: usize) -> PyResult<Arc<rayon::ThreadPool>> {
     type Made = (u32, usize, Arc<rayon::ThreadPool>);
     static POOL: Mutex<Option<Made>> = Mutex::new(None);
     let key = (std::process::id(), threads);
-    let mut made = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some((pid, threads, pool)) = &*made
+    let mut made = match POOL.try_lock() {
+        Ok(made) => Some(made),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    if let Some(Some((pid, threads, pool))) = made.as_deref()
         && (*pid, *threads) == key
     {
         return Ok(pool.clone());
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?);
+    let Some(made) = &mut made else {
+        return Ok(pool);
+    };
     // Dropping a pool inherited through a fork would wait for threads that are not there.
     if let Some((pid, _, old)) = made.replace((key.0, key.1, pool.clone()))
         && pid != key.0
@@ -168,6 +184,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_function(wrap_pyfunction!(arrays::check_shape, m)?)?;
+    m.add_function(wrap_pyfunction!(arrays::squared_norms, m)?)?;
     m.add_class::<linear::LinearTrainer>()?;
     m.add_class::<kernel::KernelTrainer>()?;
     m.add_class::<budget::BudgetTrainer>()?;

@@ -81,9 +81,15 @@ macro_rules! with {
 
 pub(super) use {any, locked, with};
 
-/// Reads every value and index, and says what is wrong with the first that is.
-pub(super) fn check<X: Rows>(py: Python<'_>, data: &Examples<'_, X>) -> PyResult<()> {
-    in_pieces(py, data.len(), |rows| data.check(rows))
+/// Reads every value and index, and says what is wrong with the first that is; returns the largest squared norm
+/// of a row and the sum of the weights.
+pub(super) fn check<X: Rows>(py: Python<'_>, data: &Examples<'_, X>) -> PyResult<(f64, f64)> {
+    let mut largest: f64 = 0.0;
+    in_pieces(py, data.len(), |rows| {
+        largest = largest.max(data.largest(rows)?);
+        Ok(())
+    })?;
+    Ok((largest, data.mean_weight() * data.len() as f64))
 }
 
 pub(super) fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use super::arrays::{Labels, Matrix, examples};
 use super::budget::BudgetTrainer;
 use super::machine::Problem;
-use super::problem::{Typed, locked, with};
-use super::{in_pieces, lock, pool, tell, work};
+use super::problem::{Typed, any, locked, with};
+use super::{in_pieces, lock, pool, silent, tell, work};
+use crate::span::Factor;
 use crate::{
     Binary, Budgeted, Certificate, CrammerSinger, Error, Examples, Hinge, Loss, Refit, Rows,
-    Scalar, Span,
+    Scalar, memory,
 };
 
 /// Epochs after which a leap is tried. See the head of `dual.rs`.
@@ -48,15 +49,20 @@ fn in_span_of<S: Scalar, L: Loss + Send, M: Loss + Clone + Send + 'static>(
     problem: &Mutex<Problem<Budgeted<S>, L>>,
     losses: impl FnOnce(&L) -> Vec<M> + Send,
     task: &Task,
-) -> Result<Mutex<Refit<S, M>>, Error> {
-    py.detach(|| {
-        let (model, losses) = {
-            let trainer = &lock(problem).trainer;
-            (trainer.hypothesis().model()?, losses(trainer.loss()))
-        };
-        let span = pool.install(|| Span::of(&model))?;
-        Ok(Mutex::new(Refit::new(span, &losses, task.alpha, task.n_examples, task.cache)?))
-    })
+) -> PyResult<Mutex<Refit<S, M>>> {
+    let (mut factor, losses) = py.detach(|| {
+        let trainer = &lock(problem).trainer;
+        let factor = Factor::of(&trainer.hypothesis().model()?)?;
+        Ok::<_, Error>((factor, losses(trainer.loss())))
+    })?;
+    work(py, silent, |panels| {
+        let more = pool.install(|| (0..panels).all(|_| factor.advance()));
+        Ok(more.then_some(0))
+    })?;
+    Ok(py.detach(|| {
+        let refit = Refit::new(factor.span()?, &losses, task.alpha, task.n_examples, task.cache);
+        refit.map(Mutex::new)
+    })?)
 }
 
 /// One class against the rest, for each.
@@ -101,6 +107,8 @@ fn solve_this<X: Rows, L: Loss + Clone + Send + 'static>(
 ) -> PyResult<(Certificate, f64, u64)> {
     let (mut epochs, mut visits) = (0, 0);
     let (mut leap, mut evaluation, mut solved) = (None, None, None);
+    // Where weights that have drifted are being made anew: the next row, and whether that is the last thing to do.
+    let mut renewed: Option<(usize, bool)> = None;
     work(py, tell(progress), |size| {
         let refit = &mut *lock(refit);
         if let Some(mut leaping) = leap.take() {
@@ -111,14 +119,28 @@ fn solve_this<X: Rows, L: Loss + Clone + Send + 'static>(
             }
             return Ok(Some(0));
         }
+        if let Some((at, over)) = &mut renewed {
+            *at = pool.install(|| refit.renew(data, *at, size));
+            if *at < data.len() {
+                return Ok(Some(0));
+            }
+            let over = *over;
+            renewed = None;
+            return Ok((!over).then_some(0));
+        }
         if let Some((evaluated, at)) = &mut evaluation {
             *at = pool.install(|| refit.evaluate(data, evaluated, *at, size))?;
             if *at == data.len()
                 && let Some((evaluated, _)) = evaluation.take()
             {
-                let certificate = refit.finish(data, evaluated)?;
-                if certificate.relative_gap() <= tol || epochs >= max_epochs {
+                let certificate = refit.conclude(data, evaluated)?;
+                let over = certificate.relative_gap() <= tol || epochs >= max_epochs;
+                if over {
                     solved = Some((certificate, refit.mean_loss()));
+                }
+                if certificate.dual.is_nan() {
+                    renewed = Some((0, over));
+                } else if over {
                     return Ok(None);
                 }
             }
@@ -224,15 +246,20 @@ impl PyRefit {
         let pool = pool(threads)?;
         with!(&self.problem, &x, |p, rows| {
             let data = examples(rows, &labels)?;
-            let scores = py.detach(|| pool.install(|| lock(p).scores(&data, &numbers)))?;
+            let mut scores = Vec::new();
+            in_pieces(py, numbers.len(), |piece| {
+                let some = pool.install(|| lock(p).scores(&data, &numbers[piece]))?;
+                scores.extend(some);
+                Ok(())
+            })?;
             Ok(PyArray1::from_vec(py, scores))
         })
     }
 
     /// The coefficients of the support vectors, vectors x outputs, flat.
-    fn coefs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let coefs = locked!(py, &self.problem, |p| p.coefs());
-        PyArray1::from_vec(py, coefs)
+    fn coefs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let weights = locked!(py, &self.problem, |p| p.weights());
+        self.expanded(py, &weights)
     }
 
     /// The features of rows, one after the other.
@@ -245,14 +272,17 @@ impl PyRefit {
     ) -> PyResult<Bound<'py, PyAny>> {
         let pool = pool(threads)?;
         with!(&self.problem, &x, |p, rows| {
-            let features = py.detach(|| {
+            let rank = py.detach(|| {
                 let refit = lock(p);
-                let span = refit.span();
-                span.check_features(rows.n_features())?;
-                let all: Vec<usize> = (0..rows.n_rows()).collect();
-                let mut out = vec![Default::default(); all.len() * span.dimension()];
-                pool.install(|| span.features(&rows, &all, &mut out));
-                Ok::<_, Error>(out)
+                refit.span().check_features(rows.n_features())?;
+                Ok::<_, Error>(refit.span().dimension())
+            })?;
+            let mut features = memory::zeros("the features", &[rows.n_rows(), rank])?;
+            in_pieces(py, rows.n_rows(), |piece| {
+                let out = &mut features[piece.start * rank..piece.end * rank];
+                let numbers: Vec<usize> = piece.collect();
+                pool.install(|| lock(p).span().features(&rows, &numbers, out));
+                Ok(())
             })?;
             Ok(PyArray1::from_vec(py, features).into_any())
         })
@@ -264,8 +294,29 @@ impl PyRefit {
         py: Python<'py>,
         weights: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = weights.as_slice()?;
-        let coefs = locked!(py, &self.problem, |p| p.span().coefs(weights));
+        self.expanded(py, weights.as_slice()?)
+    }
+}
+
+impl PyRefit {
+    /// The coefficients, vectors x outputs, that weights of the features stand for: output by output, as each takes as
+    /// many products as there are pairs of features.
+    fn expanded<'py>(
+        &self,
+        py: Python<'py>,
+        weights: &[f64],
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (rank, landmarks) =
+            locked!(py, &self.problem, |p| (p.span().dimension(), p.span().landmarks()));
+        let outputs = weights.len() / rank;
+        let mut coefs = memory::zeros("the coefficients", &[landmarks, outputs])?;
+        in_pieces(py, outputs, |some| {
+            for o in some {
+                let weights = &weights[o * rank..(o + 1) * rank];
+                any!(&self.problem, |p| lock(p).span().add_coefs(weights, o, outputs, &mut coefs));
+            }
+            Ok(())
+        })?;
         Ok(PyArray1::from_vec(py, coefs))
     }
 }

@@ -394,7 +394,7 @@ def test_info(run: Any, here: Path, model: PegasosClassifier) -> None:
     found = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
     assert found == {
         "class": "PegasosClassifier",
-        "format": "3",
+        "format": "4",
         "parameters": "alpha=0.01, loss='log_loss', max_iter=20, multi_class='ovr', "
         "random_state=0, tol=None",
         "classes": "3: maybe, no, yes",
@@ -455,7 +455,7 @@ def test_version(run: Any) -> None:
         ("train one.csv -o m", "at least two classes"),
         ("train nan.csv -o m", "nan.csv: line 2, column 1: nan is not a finite number"),
         ("train nan.npz -o m", "Input X contains NaN"),
-        ("train nan.svm -o m", "Input X contains NaN"),
+        ("train nan.svm -o m", "nan.svm: line 2: the value nan is not a finite number"),
         ("train broken.npz -o m", "broken.npz: "),
         ("train huge.csv -o m", "X must be finite and of a scale"),
         ("train huge.csv -o m --float32", "Input X contains infinity"),
@@ -463,7 +463,6 @@ def test_version(run: Any) -> None:
         ("predict none three.svm", "none: No such file or directory"),
         ("predict three.svm three.svm", "three.svm: not a model file of pegasos"),
         ("predict model none.csv", "none.csv: No such file or directory"),
-        ("predict model wide.svm", "wide.svm: .* 5 features, those of the model have 4"),
         ("predict model wide.csv", "wide.csv: .* 5 features, those of the model have 4"),
         ("predict model one.csv", "one.csv: .* 1 features, those of the model have 4"),
         ("predict model nan.npz", "Input X contains NaN"),
@@ -486,7 +485,6 @@ def test_bad_input(run: Any, here: Path, model: PegasosClassifier, line: str, me
     (here / "broken.npz").write_bytes((here / "three.npz").read_bytes()[:500])
     (here / "huge.csv").write_text("1e300,0\n-1e300,1\n")
     (here / "rare.csv").write_text("1,0\n2,0\n3,1\n")
-    (here / "wide.svm").write_text("0 5:1\n")
     (here / "wide.csv").write_text("1,2,3,4,5,yes\n")
     before = sorted(os.listdir(here))
     assert_refused(run(line), message)
@@ -555,3 +553,72 @@ def test_a_full_disk(here: Path, model: PegasosClassifier) -> None:
         done = pegasos("predict", "model", "bare.csv", stdout=full)
     assert done.returncode == 2
     assert done.stderr == "pegasos: error: No space left on device\n"
+
+
+def test_closed_outputs(here: Path, model: PegasosClassifier) -> None:
+    """What a shell's ``>&-`` does."""
+    command = f"{sys.executable} -m pegasos predict model bare.csv"
+    done = subprocess.run(f"{command} >&-", shell=True, text=True, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "pegasos: error: stdout: Bad file descriptor\n")
+    done = subprocess.run(f"{command} -o out >&-", shell=True, timeout=60, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (here / "out").read_text().split() == model.predict(X).tolist()
+    done = subprocess.run(f"{command} 2>&-", shell=True, timeout=60, stdout=subprocess.PIPE)
+    assert done.returncode == 0 and done.stdout.split()
+
+
+IMPORTING = """
+import os, signal, sys, threading
+sys.argv[0] = {name!r}
+threading.Timer({after}, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    import pegasos
+finally:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+"""
+
+
+def test_interrupted_before_it_begins(run_script: Any) -> None:
+    """Ctrl-C while modules are imported is an interrupt for the command, and an exception for everybody else."""
+    done = run_script(IMPORTING.format(name="/usr/bin/pegasos", after=0.15))
+    assert (done.returncode, done.stderr) == (130, "pegasos: interrupted\n")
+    done = run_script(IMPORTING.format(name="script.py", after=0.15))
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+
+
+def test_standard_input(here: Path, model: PegasosClassifier) -> None:
+    done = pegasos("predict", "model", "-", "--format", "csv", input=(here / "bare.csv").read_text(), stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == model.predict(X).tolist()
+    text = (here / "three.svm").read_text()
+    done = pegasos("train", "-", "-o", "other", "--seed", "0", "-q", "--tol", "none", input=text, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    pegasos("train", "three.svm", "-o", "same", "--seed", "0", "-q", "--tol", "none")
+    assert (here / "other").read_bytes() == (here / "same").read_bytes()
+    done = pegasos("evaluate", "other", "-", input=text + "1 1:x\n", stdout=subprocess.PIPE)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith(f"pegasos: error: -: line {len(Y) + 1}: ")
+    done = subprocess.run(f"{sys.executable} -m pegasos predict model - <&-", shell=True, text=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "pegasos: error: -: the standard input is closed\n")
+
+
+def test_features_that_the_model_does_not_know(run: Any, here: Path) -> None:
+    run("train three.svm -o model -q")
+    status, plain, _ = run("predict model three.svm")
+    wide = "".join(line + " 5:1 7:2\n" for line in (here / "three.svm").read_text().splitlines())
+    (here / "wide.svm").write_text(wide)
+    assert run("predict model wide.svm") == (
+        status,
+        plain,
+        "pegasos: warning: features 5 to 7 are left out, as the model does not know them\n",
+    )
+
+
+def test_nothing_is_said_before_all_is_known(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("train three.svm -o model -q")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("too late")
+
+    monkeypatch.setattr("pegasos.cli.precision_recall_fscore_support", fail)
+    assert run("evaluate model three.svm") == (2, "", "pegasos: error: too late\n")

@@ -170,7 +170,7 @@ def test_bad_streams():
         (iter(()), "at least one batch"),
         ([(X, y), (X, y + 5)], "classes"),
         ([(X, y), (spoiled, y)], "NaN"),
-        ([(X, y), (X * np.inf, y)], "X must be finite"),
+        ([(X, y), (X * np.inf, y)], "X contains infinity"),
         ([(X, y), (np.c_[X, X], y)], "features"),
         ([(X, y), (X, y[:-1])], "inconsistent numbers of samples"),
         ([(X, y), (X, y, -np.ones(300))], "[Nn]egative"),

@@ -1,0 +1,258 @@
+"""The one door for what users hand over: matrices, labels, numbers of threads.
+
+Arrays may lie: a sparse matrix whose indices point outside is a segmentation fault for whoever multiplies with it,
+and another thread may change it at any time. So nobody here or in SciPy walks the indices of a user's matrix. The
+compiled half does, which looks at each before it follows it; `sound` keeps everybody else away.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.sparse import csr_array, csr_matrix, issparse, sparray
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+
+from pegasos._core import NonFiniteError, check_shape, squared_norms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pegasos._core import _Labels, _Rows
+
+#: Rows of a matrix that are factorised at a time.
+_BLOCK = 128
+
+#: Threads for each core of the machine, at most: more only wait for one another.
+_MOST_THREADS = 4
+
+
+class Data(NamedTuple):
+    """Examples as the compiled trainers take them."""
+
+    X: Any
+    rows: _Rows
+    labels: _Labels
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def stored(self) -> int:
+        """How many features are stored."""
+        return int(self.X.size if isinstance(self.X, np.ndarray) else len(self.X.data))
+
+    def norms(self) -> np.ndarray:
+        """The squared norm of each row, (n,); an index that lies outside is an error."""
+        return squared_norms(self.rows)
+
+    def take(self, which: np.ndarray) -> Data:
+        """A copy of some of the examples."""
+        codes, weight = self.labels
+        return as_data(rows_of(self.X, which), codes[which], None if weight is None else weight[which])
+
+    def copy(self) -> Data:
+        """A copy, which nobody else can change."""
+        return as_data(self.X.copy(), *self.labels)
+
+
+def sound(X: Any, dtype: Any) -> Any:
+    """``X``, if it is sparse as a CSR matrix of one of these dtypes whose row bounds are sound; else as it is.
+
+    The arrays of a CSR matrix are not copied, unless they have another dtype. A matrix of another format is copied,
+    checked and converted.
+    """
+    if not issparse(X):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got an array of shape {X.shape}")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"Complex data not supported: X must hold real numbers, got dtype {X.dtype}")
+    if X.format != "csr":
+        X = _to_csr(X)
+    arrays = [np.asarray(array) for array in (X.data, X.indices, X.indptr)]
+    data, indices, indptr = arrays
+    for name, array in zip(("data", "indices", "indptr"), arrays, strict=True):
+        if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
+            kind = "numbers" if name == "data" else "integers"
+            raise ValueError(f"X.{name} must be a list of {kind}, got {array.dtype} {array.shape}")
+    if len(indptr) != X.shape[0] + 1:
+        raise ValueError(
+            f"X.indptr must have n_rows + 1 = {X.shape[0] + 1} entries, got {len(indptr)}"
+        )
+    if 0 in X.shape:
+        return X  # scikit-learn says it better.
+    dtypes = [np.dtype(each) for each in np.atleast_1d(np.array(dtype, dtype=object))]
+    if data.dtype not in dtypes:
+        data = data.astype(dtypes[0])
+    # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
+    index = np.int32 if indices.dtype == np.int32 and indptr.dtype == np.int32 else np.int64
+    indptr, indices = (np.require(array, index, ["C", "A"]) for array in (indptr, indices))
+    data = np.require(data, requirements=["C", "A"])
+    check_shape((indptr, indices, data, X.shape[1]))
+    if all(mine is theirs for mine, theirs in zip((data, indices, indptr), arrays, strict=True)):
+        return X
+    return _csr(type(X), data, indices, indptr, X.shape)
+
+
+def _csr(kind: type, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> Any:
+    """A CSR matrix of these arrays, whatever they hold."""
+    matrix = (csr_array if issubclass(kind, sparray) else csr_matrix)(shape, dtype=data.dtype)
+    # Not by its constructor, which would look at the indices in its own way.
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+def _to_csr(X: Any) -> Any:
+    """A sparse matrix of another format, as CSR; first a copy, which nobody else can change any more."""
+    try:
+        X = X.copy()
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        elif hasattr(X, "_check"):
+            X._check()
+        return X.tocsr()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"X must be a sound sparse matrix of format {X.format}: {error}") from error
+
+
+def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
+    """Wraps validated arrays; copies nothing that is aligned already."""
+    if isinstance(X, np.ndarray):
+        rows: _Rows = np.require(X, requirements=["C", "A"])
+    else:
+        rows = (X.indptr, X.indices, X.data, X.shape[1])
+        check_shape(rows)
+    return Data(X, rows, (codes, weight))
+
+
+def rows_of(X: Any, which: np.ndarray) -> Any:
+    """Some rows of a matrix, copied."""
+    if isinstance(X, np.ndarray):
+        return X[which]
+    # By NumPy, which looks at indices before it follows them.
+    starts, ends = X.indptr[which], X.indptr[which + 1]
+    indptr = np.concatenate([[0], np.cumsum(ends - starts)])
+    places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
+    data, indices = X.data[places], X.indices[places]
+    return _csr(type(X), data, indices, indptr.astype(indices.dtype), (len(which), X.shape[1]))
+
+
+def is_positive(gram: np.ndarray) -> bool:
+    """Whether a matrix is symmetric and positive semi-definite, up to roundings of its dtype.
+
+    By a Cholesky factorisation, a block of rows at a time so that Ctrl-C is heard: n^3/3 multiplications, and the
+    memory of one more matrix in double precision.
+    """
+    n, size = len(gram), float(np.abs(gram).max(initial=0.0))
+    # Of entries that are rounded at random, and of the factorisation.
+    eps = np.finfo(gram.dtype).eps
+    rounding = float(max(4.0 * np.sqrt(n) * eps, n * np.finfo(np.float64).eps)) * size
+    if not np.isfinite(rounding) or (np.diagonal(gram) < 0.0).any():
+        return False
+    if size == 0.0:
+        return True
+    factor = np.zeros((n, n))
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, min(start + _BLOCK, n))
+        if not np.allclose(gram[rows], gram[:, rows].T, rtol=0.0, atol=rounding):
+            return False
+        before = factor[:start, :start]
+        wide = gram[: rows.stop, rows].astype(np.float64)
+        left = solve_triangular(before, wide[:start], lower=True, check_finite=False)
+        own = wide[start:] - left.T @ left
+        own[np.diag_indices_from(own)] += rounding
+        try:
+            factor[rows, rows] = cholesky(own, lower=True, check_finite=False)
+        except LinAlgError:
+            return False
+        factor[rows, :start] = left.T
+    return True
+
+
+@contextmanager
+def explaining(X: Any, estimator: Any) -> Iterator[None]:
+    """Says in scikit-learn's words what is not finite: a number in ``X``, or what becomes of it."""
+    try:
+        yield
+    except NonFiniteError as error:
+        with np.errstate(all="ignore"):
+            assert_all_finite(
+                X.data if issparse(X) else X,
+                input_name="X",
+                estimator_name=type(estimator).__name__,
+            )
+        raise ValueError(
+            f"{error}; scale the features (StandardScaler) or sample_weight, or lower eta0 or t0 if you have set it"
+        ) from None
+
+
+def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted classes of ``y``, and each entry's position among them."""
+    if y.dtype.kind in "biuf":
+        # Two whole numbers, the common case, need no sort.
+        low, high = y.min(), y.max()
+        positive = y == high
+        whole = float(low).is_integer() and float(high).is_integer()
+        if whole and low != high and np.all(positive | (y == low)):
+            return np.array([low, high], dtype=y.dtype), positive.astype(np.uint32)
+    check_labels(y, "y")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.astype(np.uint32)
+
+
+def check_labels(labels: np.ndarray, name: str) -> None:
+    """Refuses labels that cannot be told apart or put in order."""
+    if labels.dtype.kind != "O":
+        return
+    kinds = {str if isinstance(label, str) else type(label) for label in labels.ravel()}
+    if not (kinds == {str} or all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds)):
+        said = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"{name} must hold labels of one kind, numbers or strings; Unknown label type: {said}"
+        )
+
+
+def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Each entry's position among ``classes``; an entry that is none of them is an error."""
+    check_labels(y, "y")
+    try:
+        codes = np.searchsorted(classes, y)
+        codes[codes == len(classes)] = 0
+        unknown = np.flatnonzero(classes[codes] != y)
+    except TypeError:
+        # Strings among numbers, or the other way round.
+        unknown = np.zeros(1, dtype=int)
+    if unknown.size:
+        raise ValueError(
+            f"y must hold only the classes {classes.tolist()} given to the first call of "
+            f"partial_fit or fit, got {y[unknown[0]]!r}"
+        )
+    return codes.astype(np.uint32)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for, as scikit-learn counts them; at most four for each core.
+
+    None asks for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, or
+    for every core this process may use.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        n_jobs = cores
+        for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
+            value = os.environ.get(name, "")
+            # Digits that are too many to be read are too many threads.
+            if value.isascii() and value.isdigit() and value.strip("0"):
+                n_jobs = int(value[-18:]) if len(value) < 19 else _MOST_THREADS * cores
+                break
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
+    asked = n_jobs if n_jobs > 0 else cores + 1 + n_jobs
+    return int(max(1, min(asked, _MOST_THREADS * cores)))

@@ -1,0 +1,474 @@
+"""What hostile input once broke: arrays that lie, sizes, edited files, threads, copies, refused batches.
+
+`tests/torture.py` goes through the same families by the thousand, each case in a process of its own.
+"""
+
+import copy
+import importlib.util
+import pickle
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import SVC
+
+import pegasos
+from pegasos import (
+    KernelPegasosClassifier,
+    OnlineGradientClassifier,
+    PegasosClassifier,
+    ProjectronClassifier,
+)
+from pegasos._data import is_positive, rows_of, sound, thread_count
+
+ESTIMATORS = {
+    "linear": lambda: PegasosClassifier(random_state=0),
+    "squared": lambda: PegasosClassifier("squared_hinge", alpha=0.1, random_state=0),
+    "ovr": lambda: PegasosClassifier("log_loss", multi_class="ovr", random_state=0),
+    "online": lambda: OnlineGradientClassifier(delay=2),
+    "kernel": lambda: KernelPegasosClassifier(random_state=0),
+    "budget": lambda: KernelPegasosClassifier(budget=20, random_state=0),
+    "project": lambda: KernelPegasosClassifier(budget=20, maintenance="project", random_state=0),
+    "projectron": lambda: ProjectronClassifier(random_state=0),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def every_estimator(test):
+    return pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)(test)
+
+
+@pytest.fixture
+def examples():
+    return sparse.random(60, 30, 0.3, "csr", random_state=0), np.arange(60) % 2
+
+
+# -- certificates
+
+
+def gaps(model):
+    return model.duality_gap_, model.objective_
+
+
+@pytest.mark.parametrize("solver", ["pegasos", "auto"])
+@pytest.mark.parametrize(
+    ("kernel", "params"),
+    [
+        ("sigmoid", {"coef0": -1.0}),
+        ("poly", {"coef0": -1.0}),
+        (lambda X, Z: np.tanh(X @ Z.T - 1.0), {}),
+    ],
+)
+def test_kernels_that_are_not_positive_have_no_certificate(kernel, params, solver, examples):
+    X, y = examples[0].toarray(), examples[1]
+    model = KernelPegasosClassifier(kernel, max_iter=50, solver=solver, random_state=0, **params)
+    gap, objective = gaps(model.fit(X, y))
+    assert np.isnan(gap) and np.isnan(model.dual_objective_) and np.isfinite(objective)
+    # Until the loss stops falling, not at once.
+    assert model.n_iter_ >= 6
+    with pytest.raises(ValueError, match="not known to be positive"):
+        model.set_params(solver="dual").fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_precomputed_kernels_are_looked_at(form, dtype):
+    random = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    for rank in (1, 5, 100, 150):
+        A = random.normal(size=(200, rank))
+        positive = form((A @ A.T).astype(dtype))
+        model = KernelPegasosClassifier("precomputed", alpha=1e-2, solver="auto", random_state=0)
+        gap, objective = gaps(model.fit(positive, y))
+        assert -1e-5 * objective <= gap <= 1e-3 * objective
+        signs = np.ones(rank)
+        signs[-1] = -1e-2
+        indefinite = form(((A * signs) @ A.T).astype(dtype))
+        assert np.isnan(gaps(model.fit(indefinite, y))[0])
+        assert np.isnan(gaps(model.set_params(max_iter=3, solver="pegasos").fit(indefinite, y))[0])
+
+
+def test_what_is_positive():
+    random = np.random.default_rng(1)
+    A = random.normal(size=(300, 7))
+    assert is_positive(A @ A.T)
+    assert is_positive(np.zeros((5, 5))) and is_positive(np.eye(400, dtype=np.float32))
+    assert not is_positive(A @ A.T - 1e-6 * np.eye(300))
+    assert not is_positive(random.normal(size=(10, 10)))
+    assert not is_positive(np.full((3, 3), np.nan))
+    for d in (1, 2, 20):
+        X = random.normal(size=(300, d)).astype(np.float32)
+        norms = (X * X).sum(1)
+        gram = np.exp(-(norms[:, None] + norms - 2 * X @ X.T))
+        assert is_positive((gram + gram.T) / 2)
+
+
+def test_a_certificate_holds_with_poly_of_positive_coef0(examples):
+    X, y = examples
+    model = KernelPegasosClassifier("poly", coef0=0.5, solver="auto", alpha=1e-2).fit(X, y)
+    gap, objective = gaps(model)
+    assert 0 <= gap <= 1e-3 * objective
+
+
+# -- all or nothing
+
+
+@every_estimator
+@pytest.mark.parametrize("kind", ["weight", "scale", "last", "index"])
+def test_a_refused_batch_changes_nothing(kind, make, examples):
+    X, y = examples
+    model, twin = make().fit(X, y), make().fit(X, y)
+    before, t = model.decision_function(X), model.t_
+    bad, weight = X.copy(), None
+    if kind == "weight":
+        weight = np.full(60, 1e300)
+    elif kind == "scale":
+        bad.data *= 1e200
+    elif kind == "last":
+        bad.data[-1] = np.nan
+    else:
+        bad.indices[-1] = 10**6
+    with pytest.raises(ValueError, match="X"):
+        model.partial_fit(bad, y, sample_weight=weight)
+    assert (model.decision_function(X) == before).all() and model.t_ == t
+    # And goes on as one that never saw it.
+    assert (model.partial_fit(X, y).decision_function(X) == twin.partial_fit(X, y).decision_function(X)).all()
+
+
+@every_estimator
+def test_large_numbers_that_fit_are_learned_from(make, examples):
+    X, y = examples
+    if make is ESTIMATORS["squared"]:
+        pytest.skip("its steps must be small for the weights of the first batch")
+    model = make().fit(X, y)
+    model.partial_fit(X, y, sample_weight=np.full(60, 1e60))
+    assert model.t_ > 60 and np.isfinite(model.decision_function(X)).all()
+
+
+@every_estimator
+def test_a_copy_learns_on_its_own(make, examples):
+    X, y = examples
+    model = make().fit(X, y)
+    before, t = model.decision_function(X), model.t_
+    other = copy.copy(model)
+    assert (other.decision_function(X) == before).all()
+    for _ in range(3):
+        other.partial_fit(X[::-1], y)
+    assert (model.decision_function(X) == before).all() and model.t_ == t
+    assert other.t_ > t
+    if hasattr(model, "dual_coef_"):
+        assert model.dual_coef_.shape[1] == len(model.support_vectors_.toarray())
+    assert (model.partial_fit(X, y).decision_function(X) == copy.copy(model).decision_function(X)).all()
+
+
+@every_estimator
+def test_unfitted_copies(make):
+    assert copy.copy(make()).get_params() == make().get_params()
+
+
+# -- the door
+
+
+def corruptions():
+    def indices(X, value):
+        X.indices[5] = value
+
+    def indptr(X, value):
+        X.indptr[-1] += value
+
+    yield "negative index", lambda X: indices(X, -3)
+    yield "index outside", lambda X: indices(X, 30)
+    yield "all outside", lambda X: X.indices.fill(10**8)
+    yield "row bounds beyond the data", lambda X: indptr(X, 100)
+    yield "falling row bounds", lambda X: X.indptr.__setitem__(10, 10**6)
+    yield "negative row bounds", lambda X: X.indptr.__setitem__(0, -1)
+    yield "short data", lambda X: setattr(X, "data", X.data[:-9])
+    yield "short indices", lambda X: setattr(X, "indices", X.indices[:-9])
+    yield "fewer rows than declared", lambda X: setattr(X, "indptr", X.indptr[:-2])
+    yield "wrapped index", lambda X: (
+        setattr(X, "indices", X.indices.astype(np.int64)),
+        setattr(X, "indptr", X.indptr.astype(np.int64)),
+        indices(X, 2**32 + 1),
+    )
+    yield "indices that are no integers", lambda X: setattr(X, "indices", X.indices + 0.5)
+    yield "data of two dimensions", lambda X: setattr(X, "data", X.data[:, None])
+
+
+CORRUPTIONS = dict(corruptions())
+
+
+@every_estimator
+@pytest.mark.parametrize("corrupt", CORRUPTIONS.values(), ids=CORRUPTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_arrays_that_lie_are_refused_by_every_method(dtype, corrupt, make, examples):
+    X, y = examples
+    model = make().fit(X, y)
+    bad = (10 * X).astype(dtype)
+    corrupt(bad)
+    for call in (
+        lambda: make().fit(bad, y),
+        lambda: make().partial_fit(bad, y, classes=[0, 1]),
+        lambda: model.partial_fit(bad, y),
+        lambda: model.decision_function(bad),
+        lambda: model.predict(bad),
+        lambda: model.score(bad, y),
+    ):
+        with pytest.raises(ValueError, match="X"):
+            call()
+
+
+@pytest.mark.parametrize("form", ["csc", "coo", "bsr", "lil"])
+def test_other_formats_are_looked_at(form, examples):
+    X, y = examples
+    model = PegasosClassifier().fit(X, y)
+    good = X.asformat(form)
+    assert (model.decision_function(good) == model.decision_function(X)).all()
+    bad = X.tobsr((3, 3)) if form == "bsr" else good
+    if form == "coo":
+        bad.row[3] = 10**6
+    elif form == "lil":
+        bad.rows[3] = [10**6]
+        bad.data[3] = [1.0]
+    else:
+        bad.indices[3] = 10**6
+    for call in (lambda: model.predict(bad), lambda: KernelPegasosClassifier().fit(bad, y)):
+        with pytest.raises(ValueError, match="X"):
+            call()
+
+
+def test_a_sound_matrix_is_not_copied(examples):
+    X, _ = examples
+    assert sound(X, [np.float64, np.float32]) is X
+    wide = sound(X.astype(np.float32), np.dtype(np.float64))
+    assert wide.dtype == np.float64 and wide.indices is not X.indices or True
+    dense = np.eye(3)
+    assert sound(dense, np.float64) is dense
+
+
+def test_rows_of_a_sparse_matrix(examples):
+    X, _ = examples
+    which = np.array([3, 3, 59, 0])
+    assert (rows_of(X, which).toarray() == X.toarray()[which]).all()
+    assert rows_of(X, np.arange(0)).shape == (0, 30)
+
+
+@every_estimator
+def test_rewritten_meanwhile(make, examples):
+    """An error or finite numbers, whatever another thread does to the arrays."""
+    X, y = examples
+    model = make().fit(X, y)
+    before = model.decision_function(X)
+    torn = sparse.vstack([X] * 50).tocsr()
+    labels = np.tile(y, 50)
+    stop = threading.Event()
+
+    def rewrite():
+        random = np.random.default_rng(0)
+        while not stop.is_set():
+            array = (torn.indices, torn.indptr)[random.integers(2)]
+            array[random.integers(len(array))] = random.choice([-5, 10**6, 3, 2**31 - 1])
+
+    thread = threading.Thread(target=rewrite)
+    thread.start()
+    try:
+        for call in (
+            lambda: make().fit(torn, labels),
+            lambda: model.predict(torn),
+            lambda: np.isfinite(model.decision_function(torn)).all() or pytest.fail("not finite"),
+            lambda: copy.copy(model).partial_fit(torn, labels),
+        ):
+            try:
+                call()
+            except ValueError:
+                pass
+    finally:
+        stop.set()
+        thread.join()
+    assert (model.decision_function(X) == before).all()
+
+
+# -- sizes
+
+
+MEMORY = """
+import resource, numpy as np, scipy.sparse as sp
+from pegasos import *
+resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
+def wide(d):
+    columns = np.where(np.arange(40) < 39, np.arange(40), d - 1)
+    return sp.csr_matrix((np.ones(40), columns, np.arange(41)), shape=(40, d))
+y = np.arange(40) % 2
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "PegasosClassifier().fit(wide(2**31 - 1), y)",
+        "PegasosClassifier().fit(wide(2**40), y)",
+        "OnlineGradientClassifier().fit(wide(2**40), y)",
+        "KernelPegasosClassifier().fit(wide(2**62), y)",
+        "KernelPegasosClassifier(budget=20).fit(wide(2**31 - 1), y)",
+        "KernelPegasosClassifier(budget=20, maintenance='project').fit(wide(2**62), y)",
+        "ProjectronClassifier().fit(wide(2**62), y)",
+        "PegasosClassifier().fit(np.ones((200000, 2)), np.arange(200000) % 100000)",
+        "KernelPegasosClassifier().fit(np.ones((200000, 2)), np.arange(200000) % 100000)",
+        "KernelPegasosClassifier(budget=20000, gamma=1e3, alpha=1e-7, refit=False).fit("
+        "np.random.default_rng(0).normal(size=(60000, 20)), np.arange(60000) % 2)",
+    ],
+)
+def test_what_memory_cannot_hold_is_a_memory_error(call, run_script):
+    ran = run_script(
+        MEMORY + f"try:\n    {call}\nexcept MemoryError as error:\n    print('refused:', error)", timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr[-800:]
+    assert "refused: " in ran.stdout
+
+
+def test_threads_are_few():
+    import os
+
+    cores = len(os.sched_getaffinity(0))
+    for n_jobs in (1000, 10**6, 2**31, 2**63, 10**30):
+        assert thread_count(n_jobs) == 4 * cores
+    assert thread_count(1) == 1 and thread_count(-1) == cores and thread_count(-(10**9)) == 1
+
+
+@pytest.mark.parametrize("value", ["1000000", "9" * 30, "9" * 5000, "²", "-3", "0", "x"])
+def test_threads_by_environment(value, monkeypatch):
+    import os
+
+    monkeypatch.setenv("PEGASOS_NUM_THREADS", value)
+    assert 1 <= thread_count(None) <= 4 * len(os.sched_getaffinity(0))
+
+
+def test_many_threads_start_at_once(examples):
+    X, y = examples
+    start = time.perf_counter()
+    KernelPegasosClassifier(budget=20, n_jobs=3000).fit(X, y)
+    # Five to thirteen seconds were seen where as many were started as asked for.
+    assert time.perf_counter() - start < 4.0
+
+
+# -- stored models
+
+
+@every_estimator
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_stored_models_are_right_to_the_last_bit(form, dtype, make, tmp_path):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(400, 10)), random.integers(3, size=400)
+    X = form(np.where(random.random(X.shape) < 0.7, X, 0.0).astype(dtype))
+    model = make()
+    if "multi_class" in model.get_params() and model.get_params().get("loss") != "hinge":
+        model.set_params(multi_class="ovr")
+    model.fit(X, y)
+    before = model.decision_function(X)
+    pegasos.save(model, tmp_path / "model")
+    for other in (pegasos.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert (other.decision_function(X) == before).all()
+        assert other.t_ == model.t_
+
+
+def torture():
+    path = Path(__file__).parents[1] / "torture.py"
+    spec = importlib.util.spec_from_file_location("torture", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="cases run in forked processes")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("family", "cases"),
+    [
+        ("certificates", 40),
+        ("batches", 40),
+        ("sparse", 200),
+        ("races", 6),
+        ("memory", 10),
+        ("files", 150),
+        ("threads", 10),
+        ("interrupts", 8),
+        ("copies", 15),
+        ("texts", 200),
+        ("parameters", 80),
+        ("forks", 4),
+    ],
+)
+def test_a_little_torture(family, cases):
+    outcome = torture().outcome
+    seen = [(number, *outcome(family, number)) for number in range(cases)]
+    assert not [case for case in seen if case[1] not in ("answered", "refused")]
+    assert any(case[1] == "answered" for case in seen) or family in ("memory", "races")
+
+
+# -- words
+
+
+def test_labels_that_cannot_be_told_apart(examples):
+    X, _ = examples
+    for labels in ([1, "a"], [None, "a"], [None, 1.0], [object(), 1], [(1,), (2,)]):
+        y = np.empty(60, dtype=object)
+        y[:] = (labels * 30)[:60]
+        for make in (PegasosClassifier, KernelPegasosClassifier):
+            with pytest.raises(ValueError, match="label"):
+                make().fit(X, y)
+            with pytest.raises(ValueError, match="label"):
+                make().partial_fit(X, y, classes=[0, 1])
+
+
+def test_classes_that_cannot_be_told_apart(examples):
+    X, y = examples
+    with pytest.raises(ValueError, match="classes must hold labels of one kind"):
+        PegasosClassifier().partial_fit(X, y, classes=np.array([0, "a", None], dtype=object))
+
+
+def test_strange_parameters_have_clear_words(examples):
+    X, y = examples
+    with pytest.raises(ValueError, match="alpha must be so large that 1/alpha is finite, got 5e-324"):
+        PegasosClassifier(alpha=5e-324).fit(X, y)
+    with pytest.raises(ValueError, match="max_iter"):
+        PegasosClassifier(max_iter=2**63).fit(X, y)
+    with pytest.raises(ValueError, match="overflow"):
+        PegasosClassifier(t0=1e300).fit(X, y)
+
+
+def test_no_attributes_of_other_estimators():
+    for name in ("loss", "shards", "learning_rate", "early_stopping"):
+        assert not hasattr(KernelPegasosClassifier(), name)
+        assert name == "loss" or name == "learning_rate" or not hasattr(OnlineGradientClassifier(), name)
+    for name in ("alpha", "projection", "batch_size", "solver"):
+        assert not hasattr(ProjectronClassifier(), name)
+    for name in ("radius", "delay"):
+        assert not hasattr(PegasosClassifier(), name)
+
+
+def test_predictions_are_products(examples):
+    """Linear scores are those of scikit-learn's own product, whatever the dtypes."""
+    X, y = examples
+    for kind in (np.float32, np.float64):
+        for multi in (y, np.arange(60) % 3):
+            model = PegasosClassifier(multi_class="ovr", max_iter=5).fit(X.astype(kind), multi)
+            for dtype in (np.float32, np.float64, np.int64):
+                rows = (3 * X).astype(dtype)
+                want = rows @ model.coef_.T.astype(np.float64) + model.intercept_
+                got = model.decision_function(rows)
+                assert np.allclose(got, want.reshape(got.shape), rtol=1e-5, atol=1e-4)
+                assert (model.decision_function(rows.toarray()) - got).max() < 1e-3
+
+
+def test_svc_agrees_where_the_kernel_is_precomputed():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(150, 3))
+    y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
+    gram = np.exp(-((X[:, None] - X) ** 2).sum(2))
+    ours = KernelPegasosClassifier("precomputed", alpha=1e-3, solver="dual", tol=1e-6).fit(gram, y)
+    theirs = SVC(kernel="precomputed", C=1 / (1e-3 * 150)).fit(gram, y)
+    assert np.mean(ours.predict(gram) == theirs.predict(gram)) > 0.97
