@@ -2,7 +2,7 @@
 
 use pegasos::{
     AnyLoss, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples, Expansion,
-    Flight, Kernel, KeptRow, Linear, Loss, Maintenance, Params, Regret, Schedule, Shards, Trainer,
+    Flight, KeptRow, Kernel, Linear, Loss, Maintenance, Params, Regret, Schedule, Shards, Trainer,
 };
 
 mod generated;

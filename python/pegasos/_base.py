@@ -94,6 +94,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any
+    t_: int
 
     #: What others have parameters for and this has not, and the value that it has there.
     _fixed: ClassVar[dict[str, Any]] = {}

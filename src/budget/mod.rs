@@ -313,7 +313,7 @@ impl<S: Scalar> Budgeted<S> {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }
         }
-        if let Some(norm) = state.norms.iter().find(|norm| !(**norm >= 0.0)) {
+        if let Some(norm) = state.norms.iter().find(|norm| norm.is_nan() || **norm < 0.0) {
             return Err(Error::parameter("norms", norm, ">= 0"));
         }
         self.support.reserve(n)?;

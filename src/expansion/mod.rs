@@ -336,7 +336,9 @@ impl<S: Scalar> Expansion<S> {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }
         }
-        if let Some(norm) = state.norms.iter().find(|norm| !(norm.to_f64() >= 0.0)) {
+        if let Some(norm) =
+            state.norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0)
+        {
             return Err(Error::parameter("norms", norm, ">= 0"));
         }
         // Without slots, rows have numbers that nobody will ask for.
