@@ -2,13 +2,14 @@
 # make test   sets everything up in .venv and runs every test
 # make bench  the comparison with scikit-learn (minutes), then Rust's own benches
 # make reproduce  the papers' tables and figures and the comparison with other machines, quick; FULL=1: the sizes of the docs
+# make torture    hostile input by the ten thousand, each case in a process of its own (some twenty minutes)
 # make converge  time to a certified gap and to an accuracy, beside LinearSVC and SGDClassifier (an hour)
 
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
 
-.PHONY: demo test bench reproduce converge clean
+.PHONY: demo test bench reproduce torture converge clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python docs/demo.py
@@ -28,6 +29,9 @@ bench: .venv/test.stamp
 
 reproduce: .venv/test.stamp
 	$(BIN)/python benches/reproduce.py $(if $(FULL),--full)
+
+torture: .venv/test.stamp
+	$(BIN)/python tests/torture.py
 
 converge: .venv/test.stamp
 	$(BIN)/python benches/converge.py

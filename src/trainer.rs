@@ -499,8 +499,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, X>,
         mut order: Ahead<impl Iterator<Item = usize>>,
         batch: usize,
-        mut report: Report,
+        so_far: Report,
     ) -> Result<Report, Error> {
+        // A copy in registers: the argument lives in memory.
+        let mut report = so_far;
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
         // Those of the batch that have a coefficient come first; the rest is room to write over.
@@ -556,8 +558,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, X>,
         mut order: Ahead<impl Iterator<Item = usize>>,
         delay: usize,
-        mut report: Report,
+        so_far: Report,
     ) -> Result<Report, Error> {
+        // A copy in registers: the argument lives in memory.
+        let mut report = so_far;
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
         // From earlier runs, and from this one, which are younger.

@@ -50,7 +50,11 @@ class KernelPegasosClassifier(RefittedMachine):
         "rbf" is ``exp(-gamma ||x - z||^2)``, "poly" ``(gamma <x, z> + coef0)^degree``, "sigmoid"
         ``tanh(gamma <x, z> + coef0)``, as in ``SVC``. With "precomputed", X holds kernel values: of
         every row with every row in ``fit``, of every row with every row of ``fit`` later. A callable
-        takes two matrices and returns the kernel values of their rows.
+        takes two matrices and returns the kernel values of their rows; the rows of ``fit`` are copied for it.
+        Certificates and dual ascent need a kernel that is positive semi-definite. "rbf", "linear" and "poly" with
+        ``coef0 >= 0`` are; "sigmoid" and other "poly" are not known to be. What is precomputed, or comes from a
+        callable, is looked at, unless ``tol=None`` and ``solver="pegasos"`` do not ask: a Cholesky factorisation,
+        n^3/3 multiplications in double precision.
     alpha : float, default=1e-4
         Strength of the regularisation, > 0: the papers' lambda. In terms of ``SVC``,
         ``C = 1/(alpha n_samples)``.
@@ -88,7 +92,8 @@ class KernelPegasosClassifier(RefittedMachine):
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
         "pegasos" and goes on by "dual" from the very same point; it stays with "pegasos" where a
         parameter asks for what only that has (``budget``, ``batch_size``, ``projection``, an ``average`` by
-        name or number, ``sampling`` with replacement or by an array, ``warm_start``).
+        name or number, ``sampling`` with replacement or by an array, ``warm_start``), or the kernel is not known to be
+        positive semi-definite.
     projection : bool, default=False
         Whether to project ``w``, after each step, onto the ball of radius ``sqrt(mean weight/alpha)``,
         which holds the optimum. The papers' optional step.
@@ -98,9 +103,9 @@ class KernelPegasosClassifier(RefittedMachine):
         Epochs of Pegasos, at most. Dual ascent needs no such limit.
     tol : float or None, default=1e-3
         The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: do not
-        evaluate the objective, which costs as much as an epoch. On a budget epochs have no gap, and end when
-        the mean loss of an epoch has not fallen by ``tol`` for 5 epochs; a refit ends at this gap (at 1e-2 for
-        None).
+        evaluate the objective, which costs as much as an epoch. Without a certificate (on a budget, with
+        ``projection``, draws with replacement, or a kernel that is not known to be positive semi-definite) epochs
+        end when their mean loss has not fallen by ``tol`` for 5 epochs; a refit ends at this gap (at 1e-2 for None).
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
         The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
         rows as they stand, or these row numbers.
@@ -115,7 +120,7 @@ class KernelPegasosClassifier(RefittedMachine):
         If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None
         Threads; None for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
-        OMP_NUM_THREADS, else all cores. Changes no bit of the result.
+        OMP_NUM_THREADS, else all cores; never more than four for each core. Changes no bit of the result.
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0

@@ -144,9 +144,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
     n_jobs : int or None, default=None
-        Threads for the problems of ``multi_class="ovr"`` and for ``shards``; -1 is one per core. None is the first set
-        of the environment variables PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, else
-        one per core. No bit of the result depends on it.
+        Threads for the problems of ``multi_class="ovr"``, for ``shards`` and for predictions; -1 is one per core.
+        None is the first set of the environment variables PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
+        OMP_NUM_THREADS, else one per core; never more than four for each core. No bit of the result depends on it.
     random_state : int, RandomState instance or None, default=None
         Seeds the orders. An int makes fits repeat bit for bit, on processors of one instruction set.
     verbose : int, default=0
@@ -206,8 +206,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     averages, in float32 up to rounding.
 
     Bad values (NaN, infinity, numbers so large that a score overflows) and bad column indices are
-    found while training, without a pass of their own; ``partial_fit`` and warm starts look before
-    they learn, so that a model in use never learns half of a bad batch.
+    found while training and predicting, without a pass of their own; ``partial_fit`` and warm starts look before
+    they learn, and learn in a copy of the model, or from a copy of the batch, whichever is smaller: a model in use
+    never learns half of a bad batch, whatever another thread does to the arrays meanwhile. After Ctrl-C it is what
+    some number of its steps had made of it, and ``t_`` says how many.
 
     What differs from the papers: the margin is always that of the present ``w``; the norm that
     projection needs is summed from the weights that change; 1/(alpha t) steps without projection

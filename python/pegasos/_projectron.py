@@ -70,7 +70,7 @@ class ProjectronClassifier(KernelMachine):
         If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None
         Threads; None for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
-        OMP_NUM_THREADS, else all cores. Changes no bit of the result.
+        OMP_NUM_THREADS, else all cores; never more than four for each core. Changes no bit of the result.
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
