@@ -14,6 +14,7 @@ import argparse
 import os
 import signal
 import statistics
+import sys
 import threading
 import time
 import warnings
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="fits whose name holds this")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    head("benches/interrupt.py", "fit,seconds,interrupts,median,longest", "all threads")
+    head(" ".join(["benches/interrupt.py", *sys.argv[1:]]), "fit,seconds,interrupts,median,longest", "all threads")
     random = np.random.default_rng(0)
     for name, fit in fits(0.01 if arguments.tiny else 1.0).items():
         if arguments.only not in name:

@@ -57,8 +57,12 @@ class Data(NamedTuple):
         return as_data(rows_of(self.X, which), codes[which], None if weight is None else weight[which])
 
     def copy(self) -> Data:
-        """A copy, which nobody else can change."""
-        return as_data(self.X.copy(), *self.labels)
+        """A copy of the rows, which nobody else can change."""
+        if isinstance(self.rows, np.ndarray):
+            return as_data(self.rows.copy(), *self.labels)
+        *arrays, n_features = self.rows
+        indptr, indices, data = (array.copy() for array in arrays)
+        return self._replace(rows=(indptr, indices, data, n_features))
 
 
 def sound(X: Any, dtype: Any) -> Any:
@@ -75,26 +79,24 @@ def sound(X: Any, dtype: Any) -> Any:
         raise ValueError(f"Complex data not supported: X must hold real numbers, got dtype {X.dtype}")
     if X.format != "csr":
         X = _to_csr(X)
-    arrays = [np.asarray(array) for array in (X.data, X.indices, X.indptr)]
-    data, indices, indptr = arrays
+    n_rows, n_features = X.shape
+    arrays = data, indices, indptr = [np.asarray(array) for array in (X.data, X.indices, X.indptr)]
     for name, array in zip(("data", "indices", "indptr"), arrays, strict=True):
         if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
             kind = "numbers" if name == "data" else "integers"
             raise ValueError(f"X.{name} must be a list of {kind}, got {array.dtype} {array.shape}")
-    if len(indptr) != X.shape[0] + 1:
-        raise ValueError(
-            f"X.indptr must have n_rows + 1 = {X.shape[0] + 1} entries, got {len(indptr)}"
-        )
-    if 0 in X.shape:
+    if len(indptr) != n_rows + 1:
+        raise ValueError(f"X.indptr must have n_rows + 1 = {n_rows + 1} entries, got {len(indptr)}")
+    if n_rows == 0 or n_features == 0:
         return X  # scikit-learn says it better.
-    dtypes = [np.dtype(each) for each in np.atleast_1d(np.array(dtype, dtype=object))]
-    if data.dtype not in dtypes:
+    dtypes = dtype if isinstance(dtype, list) else [dtype]
+    if not any(data.dtype == each for each in dtypes):
         data = data.astype(dtypes[0])
     # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
     index = np.int32 if indices.dtype == np.int32 and indptr.dtype == np.int32 else np.int64
     indptr, indices = (np.require(array, index, ["C", "A"]) for array in (indptr, indices))
     data = np.require(data, requirements=["C", "A"])
-    check_shape((indptr, indices, data, X.shape[1]))
+    check_shape((indptr, indices, data, n_features))
     if all(mine is theirs for mine, theirs in zip((data, indices, indptr), arrays, strict=True)):
         return X
     return _csr(type(X), data, indices, indptr, X.shape)
@@ -127,7 +129,6 @@ def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
         rows: _Rows = np.require(X, requirements=["C", "A"])
     else:
         rows = (X.indptr, X.indices, X.data, X.shape[1])
-        check_shape(rows)
     return Data(X, rows, (codes, weight))
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run, Watch, warn_of_gap
 from pegasos._core import BudgetTrainer, KernelTrainer
-from pegasos._data import Data, as_data, is_positive, thread_count
+from pegasos._data import Data, as_data, is_positive, rows_of, thread_count
 from pegasos._machine import Exported
 from pegasos._refit import RefittedMachine
 
@@ -395,7 +395,8 @@ class KernelPegasosClassifier(RefittedMachine):
 
     def _for_callable(self, X: Any, labels: Any) -> Data:
         """A copy of rows that are sound in every respect: nobody knows what a callable does with them."""
-        data = as_data(X, *labels).copy()
+        data = as_data(X, *labels)
+        data = as_data(rows_of(data.X, np.arange(data.n)), *labels)
         data.norms()
         return data
 

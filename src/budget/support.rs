@@ -170,7 +170,8 @@ impl<S: Scalar> Support<S> {
     /// The width after the next widening: twice as many slots, but no more than there may ever be.
     fn wider(&self) -> usize {
         let slots = (2 * self.slots()).min(self.most.max(self.slots() + 1));
-        slots.max(2 * WIDTH).next_multiple_of(WIDTH)
+        // Even numbers of cache lines, which one more makes odd.
+        slots.max(2 * WIDTH).next_multiple_of(2 * WIDTH)
     }
 
     /// Of what [`rounded`](Support::rounded) holds for each output, at this width: an odd number of cache lines, so

@@ -19,7 +19,7 @@ finally:
     del sys.path[0]
 
 
-@pytest.mark.parametrize("name", reproduce.UNTIMED + reproduce.TIMED)
+@pytest.mark.parametrize("name", [*reproduce.UNTIMED, *reproduce.TIMED, "interrupt"])
 def test_program_runs(name):
     command = [sys.executable, f"benches/{name}.py", "--tiny"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
