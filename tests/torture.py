@@ -1,6 +1,6 @@
 """Hostile input, case by case, each in a process of its own.
 
-    make torture                         all families, some ten minutes on two cores
+    make torture                         all families, some twenty minutes
     python tests/torture.py sparse -n 500
 
 Prints a table: cases tried; how many were answered, with finite numbers; refused, by an error that names what is

@@ -122,7 +122,7 @@ def _said(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
-        return "there is not enough memory"
+        return "there is not enough memory" + (f": {error}" if str(error) else "")
     # Lines after the first are advice on Python code.
     return next(iter(str(error).splitlines()), type(error).__name__)
 

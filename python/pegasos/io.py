@@ -198,7 +198,7 @@ def save(estimator: Estimator, path: Path) -> None:
     -----
     Time and memory are those of three copies of the weights, of shape (problems, n_features), six
     if iterates are averaged; of a kernel model three copies of its support vectors, of which features
-    that are 0 are left out. Arrays among the parameters come back as lists, tuples too; keys of
+    that are 0 are left out if it was trained on sparse rows. Arrays among the parameters come back as lists, tuples too; keys of
     ``class_weight`` keep their types.
 
     Examples

@@ -463,6 +463,17 @@ impl LinearTrainer {
         constant: f64,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
+        let outputs = match &targets {
+            Targets::OneScore(positives) => positives.len(),
+            Targets::CrammerSinger(classes) => *classes,
+        };
+        // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched: what
+        // is asked for piece by piece would seem to be there.
+        let sizes = [2, outputs, n_features];
+        match dtype {
+            "float32" => memory::check::<f32>("w", &sizes)?,
+            _ => memory::check::<f64>("w", &sizes)?,
+        }
         let trainers = make(dtype, &targets, &params, 0, &Zero { n_features, constant })?;
         Ok(LinearTrainer { trainers, targets, params: params.copy()?.unbind() })
     }

@@ -139,11 +139,10 @@ def test_a_refused_batch_changes_nothing(kind, make, examples):
     assert (model.partial_fit(X, y).decision_function(X) == twin.partial_fit(X, y).decision_function(X)).all()
 
 
-@every_estimator
+# But for the squared hinge, whose steps are as small as the weights of the first batch want them.
+@pytest.mark.parametrize("make", [make for name, make in ESTIMATORS.items() if name != "squared"])
 def test_large_numbers_that_fit_are_learned_from(make, examples):
     X, y = examples
-    if make is ESTIMATORS["squared"]:
-        pytest.skip("its steps must be small for the weights of the first batch")
     model = make().fit(X, y)
     model.partial_fit(X, y, sample_weight=np.full(60, 1e60))
     assert model.t_ > 60 and np.isfinite(model.decision_function(X)).all()
@@ -244,7 +243,7 @@ def test_a_sound_matrix_is_not_copied(examples):
     X, _ = examples
     assert sound(X, [np.float64, np.float32]) is X
     wide = sound(X.astype(np.float32), np.dtype(np.float64))
-    assert wide.dtype == np.float64 and wide.indices is not X.indices or True
+    assert wide.dtype == np.float64 and (wide.toarray() == X.astype(np.float32).toarray()).all()
     dense = np.eye(3)
     assert sound(dense, np.float64) is dense
 
@@ -443,7 +442,8 @@ def test_strange_parameters_have_clear_words(examples):
 def test_no_attributes_of_other_estimators():
     for name in ("loss", "shards", "learning_rate", "early_stopping"):
         assert not hasattr(KernelPegasosClassifier(), name)
-        assert name == "loss" or name == "learning_rate" or not hasattr(OnlineGradientClassifier(), name)
+    for name in ("shards", "early_stopping", "solver", "projection", "batch_size", "t0"):
+        assert not hasattr(OnlineGradientClassifier(), name)
     for name in ("alpha", "projection", "batch_size", "solver"):
         assert not hasattr(ProjectronClassifier(), name)
     for name in ("radius", "delay"):
