@@ -33,6 +33,16 @@ pub(crate) fn project(p: &mut [f64], size: f64) {
 pub(crate) fn balance(b: &[f64]) -> f64 {
     let largest = b.iter().fold(0.0, |most: f64, &b| if b > most { b } else { most });
     let mut s = largest / 2.0;
+    // Most often few are above, of however many, which then need not be looked for again.
+    let mut few = [0.0; 32];
+    let mut count = 0;
+    for &b in b {
+        if b > s {
+            few[count % 32] = b;
+            count += 1;
+        }
+    }
+    let b = few.get(..count).unwrap_or(b);
     let mut left = usize::MAX;
     loop {
         let (mut sum, mut count) = (0.0, 0);

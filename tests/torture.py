@@ -224,7 +224,7 @@ def races(random: np.random.Generator) -> None:
     name = str(random.choice(list(MODELS)))
     good, labels = X.copy()[:200], y[:200]
     model = trained(name, good, labels, random)
-    stop = threading.Event()
+    stop, for_good = threading.Event(), bool(random.integers(2))
 
     def rewrite() -> None:
         other = np.random.default_rng(0)
@@ -233,7 +233,8 @@ def races(random: np.random.Generator) -> None:
             place = other.integers(len(array))
             old = array[place]
             array[place] = other.choice([-5, 10**6, 2**31 - 1, 3])
-            array[place] = old if other.integers(2) else array[place]
+            if not for_good:
+                array[place] = old
 
     thread = threading.Thread(target=rewrite, daemon=True)
     thread.start()

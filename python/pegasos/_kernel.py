@@ -185,7 +185,7 @@ class KernelPegasosClassifier(RefittedMachine):
     matrix product on all threads, and the scores still to come are corrected as coefficients change:
     the result is that of one at a time, up to rounding. Memory: the support vectors, dense unless X is
     sparse with more than 4096 features, and, while ``fit`` goes through several epochs, up to
-    ``cache_size`` of kernel values. Dual ascent keeps two numbers an example and class, and the kernel values
+    ``cache_size`` of kernel values. Dual ascent keeps three numbers an example and class, and the kernel values
     among its working set: in float32 16 MB at first, 256 MB at most, and no more than ``cache_size``.
     Prediction needs constant memory.
 

@@ -39,6 +39,9 @@ const GROUP: usize = 24;
 /// Support vectors that one task scores rows against, so that its kernel values stay in the cache.
 const CHUNK: usize = 256;
 
+/// Outputs whose coefficients are multiplied with the values of a group of rows at a time: some tens of kilobytes.
+const TOGETHER: usize = 32;
+
 /// Products of this many numbers are not worth a second thread.
 const SMALL: usize = 1 << 18;
 
@@ -534,9 +537,10 @@ impl<S: Scalar> Expansion<S> {
         self.a = a;
     }
 
-    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a.
-    fn sum_chunk(&self, chunk: usize, values: &[S], out: &mut [f64]) {
-        let v = &self.v[chunk * CHUNK * self.outputs..(chunk + 1) * CHUNK * self.outputs];
+    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
+    fn sum_chunk(&self, chunk: usize, first: usize, values: &[S], out: &mut [f64]) {
+        let place = (chunk * self.outputs + first) * CHUNK;
+        let v = &self.v[place..place + out.len() * CHUNK];
         if values.len() == CHUNK {
             S::dots(values, v, out);
             return;
@@ -575,13 +579,18 @@ impl<S: Scalar> Expansion<S> {
             self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
             let mut sums = vec![0.0; group.len() * outputs];
             let mut computed = values.chunks(CHUNK);
-            for (i, sums) in group.iter().zip(sums.chunks_mut(outputs)) {
-                let values = match kept(*i).get(slots.clone()) {
-                    Some(values) => values,
-                    // One for each row that is not kept.
-                    None => computed.next().map_or(&[][..], |values| &values[..len]),
-                };
-                self.sum_chunk(*chunk, values, sums);
+            let of_rows = group.iter().map(|i| match kept(*i).get(slots.clone()) {
+                Some(values) => values,
+                // One for each row that is not kept.
+                None => computed.next().map_or(&[][..], |values| &values[..len]),
+            });
+            let of_rows: Vec<&[S]> = of_rows.collect();
+            // Of many outputs some at a time, so that their coefficients stay in the cache from row to row.
+            for first in (0..outputs).step_by(TOGETHER) {
+                let some = first..outputs.min(first + TOGETHER);
+                for (values, sums) in of_rows.iter().zip(sums.chunks_mut(outputs)) {
+                    self.sum_chunk(*chunk, first, values, &mut sums[some.clone()]);
+                }
             }
             let values = if keep && len == CHUNK { values } else { Vec::new() };
             (sums, new, values)
@@ -627,7 +636,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         out.fill(0.0);
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
-            self.sum_chunk(chunk, values, &mut sums);
+            self.sum_chunk(chunk, 0, values, &mut sums);
             out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += self.a * sum);
         }
     }
