@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
 use super::linear_parts::{Targets, Zero, make, parts};
 use super::problem::{Pickled, Typed, any, check, check_format, item, locked, with};
-use super::{each, in_pieces, lock, pool, pool_for, silent, tell, work};
+use super::{each, first_of, in_pieces, in_pieces_from, lock, pool, pool_for, silent, tell, work};
 use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::{
@@ -94,7 +94,7 @@ fn scores<'py, X: Rows>(
     let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
     // Few products are not worth the threads.
     let pool = pool_for(threads, rows.n_rows() / FEW)?;
-    in_pieces(py, rows.n_rows(), |piece| {
+    in_pieces_from(py, first_of(outputs * rows.n_features()), rows.n_rows(), |piece| {
         let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
         match &pool {
             Some(pool) => pool.install(|| model.scores_side_by_side(rows, first, out)),

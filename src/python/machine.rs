@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::arrays::Order;
 use super::problem::{Typed, check_format, item};
-use super::{in_pieces, lock, pool, unknown, work};
+use super::{first_of, in_pieces_from, lock, pool, unknown, work_from};
 use crate::{
     Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, Error, Examples, Expansion, Hinge,
     Hypothesis, Kernel, KernelAscent, Loss, Params, Report, Rows, Scalar, Trainer, data, memory,
@@ -390,10 +390,13 @@ pub(super) fn run<X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Send>(
     every: Option<u64>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Told> {
-    let batch = match py.detach(|| lock(problem).trainer.params().block) {
-        Block::Mean(batch) => batch,
-        Block::Delayed(_) => 1,
-    };
+    let (block, vectors) = py.detach(|| {
+        let trainer = &lock(problem).trainer;
+        (trainer.params().block, trainer.hypothesis().n_vectors())
+    });
+    let batch = if let Block::Mean(batch) = block { batch } else { 1 };
+    // Products with all vectors, and for projections with a matrix of them.
+    let first = first_of(vectors * (data.rows().n_features() + vectors));
     let mut order = order.rows(data.len())?;
     let pool = pool(threads)?;
     let (mut sum, mut records) = (Report::default(), Vec::new());
@@ -403,7 +406,7 @@ pub(super) fn run<X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Send>(
         Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
         None => Ok(()),
     };
-    work(py, progress, |size| {
+    work_from(py, first, progress, |size| {
         let size = size.next_multiple_of(H::PANEL).div_ceil(batch).saturating_mul(batch);
         let mut problem = lock(problem);
         problem.frozen = None;
@@ -440,7 +443,8 @@ pub(super) fn scores<'py, X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Sen
     let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
     // The room that the products of a row need.
     py.detach(|| w.no_vectors().check_room(crate::PANEL))?;
-    in_pieces(py, rows.n_rows(), |piece| {
+    let first = first_of(w.n_vectors() * (rows.n_features() + outputs));
+    in_pieces_from(py, first, rows.n_rows(), |piece| {
         let first = piece.start;
         let out = &mut scores[first * outputs..piece.end * outputs];
         let numbers: Vec<usize> = piece.collect();

@@ -52,8 +52,17 @@ impl From<Error> for PyErr {
 /// How long the interpreter is left alone at a time.
 const PIECE: Duration = Duration::from_millis(50);
 
-/// The size of the first piece, of which nobody knows how long it takes.
+/// The size of the first piece where nobody knows how long it takes, and at most.
 const FIRST: usize = 16;
+const MOST_AT_FIRST: usize = 1024;
+
+/// Multiplications that surely take less than [`PIECE`].
+const SOON: usize = 1 << 20;
+
+/// The size of the first piece where one of size 1 takes about so many multiplications.
+fn first_of(multiplications: usize) -> usize {
+    (SOON / multiplications.max(1)).clamp(FIRST, MOST_AT_FIRST)
+}
 
 /// By how much a piece may be larger than the one before.
 const GROWTH: usize = 32;
@@ -63,10 +72,19 @@ const GROWTH: usize = 32;
 /// returned. A panic becomes an `InternalError`.
 fn work(
     py: Python<'_>,
+    progress: impl FnMut(usize) -> PyResult<()>,
+    piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
+) -> PyResult<()> {
+    work_from(py, FIRST, progress, piece)
+}
+
+/// [`work`] with a first piece of this size.
+fn work_from(
+    py: Python<'_>,
+    mut size: usize,
     mut progress: impl FnMut(usize) -> PyResult<()>,
     mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
 ) -> PyResult<()> {
-    let mut size = FIRST;
     loop {
         let (done, took) = py.detach(|| {
             let start = Instant::now();
@@ -96,10 +114,20 @@ fn work(
 fn in_pieces(
     py: Python<'_>,
     n: usize,
+    piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
+) -> PyResult<()> {
+    in_pieces_from(py, FIRST, n, piece)
+}
+
+/// [`in_pieces`] with a first piece of this size.
+fn in_pieces_from(
+    py: Python<'_>,
+    first: usize,
+    n: usize,
     mut piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
 ) -> PyResult<()> {
     let mut at = 0;
-    work(py, silent, |size| {
+    work_from(py, first, silent, |size| {
         let end = at + size.min(n - at);
         piece(at..end)?;
         at = end;
