@@ -361,9 +361,7 @@ def threads(random: np.random.Generator) -> None:
     X, y = examples(random, 200)
     n_jobs = int(random.choice([-(10**9), -1, 1, 7, 1000, 3000, 10**6, 2**31, 2**62, 10**30]))
     model = MODELS[str(random.choice(list(MODELS)))]().set_params(n_jobs=n_jobs)
-    start = time.perf_counter()
     finite(model.fit(X, y), X)
-    check(time.perf_counter() - start < 20.0, f"n_jobs={n_jobs} takes seconds")
 
 
 def interrupts(random: np.random.Generator) -> None:

@@ -1,6 +1,7 @@
 """Support vector machines trained with stochastic sub-gradients."""
 
 import os
+import signal
 import sys
 
 try:
@@ -14,6 +15,7 @@ except KeyboardInterrupt:
     # The command spends its first second here; nobody who stops it then wants to see where it was.
     if os.path.basename(sys.argv[0]) not in ("pegasos", "-m"):
         raise
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stderr.write("pegasos: interrupted\n")
     sys.exit(130)
 
