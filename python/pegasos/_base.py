@@ -202,7 +202,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             except KeyboardInterrupt as error:
                 if run.trainer.t == 0 and not run.rising:
                     raise
-                # What has been learned so far is a model too.
+                # What has been learned so far is a model too, which nobody has evaluated.
+                run.objective = run.dual = np.nan
                 self._settle(run, classes)
                 raise Interrupted(*error.args) from None
             self._settle(run, classes)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run, Watch, warn_of_gap
 from pegasos._core import BudgetTrainer, KernelTrainer

@@ -17,7 +17,7 @@ from safetensors import numpy as safetensors
 from scipy.sparse import csr_matrix
 from test_io import X, Y, trained, written
 
-from pegasos import KernelPegasosClassifier, PegasosClassifier, io
+from pegasos import KernelPegasosClassifier, io
 
 
 # -- lines
