@@ -80,6 +80,11 @@ def sound(X: Any, dtype: Any) -> Any:
     if X.format != "csr":
         X = _to_csr(X)
     n_rows, n_features = X.shape
+    dtypes = dtype if isinstance(dtype, list) else [dtype]
+    if n_rows > 0 and n_features > 0 and _is_plain(X, dtypes):
+        # What a stream of single rows need not go through.
+        check_shape((X.indptr, X.indices, X.data, n_features))
+        return X
     arrays = data, indices, indptr = [np.asarray(array) for array in (X.data, X.indices, X.indptr)]
     for name, array in zip(("data", "indices", "indptr"), arrays, strict=True):
         if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
@@ -89,7 +94,6 @@ def sound(X: Any, dtype: Any) -> Any:
         raise ValueError(f"X.indptr must have n_rows + 1 = {n_rows + 1} entries, got {len(indptr)}")
     if n_rows == 0 or n_features == 0:
         return X  # scikit-learn says it better.
-    dtypes = dtype if isinstance(dtype, list) else [dtype]
     if not any(data.dtype == each for each in dtypes):
         data = data.astype(dtypes[0])
     # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
@@ -100,6 +104,20 @@ def sound(X: Any, dtype: Any) -> Any:
     if all(mine is theirs for mine, theirs in zip((data, indices, indptr), arrays, strict=True)):
         return X
     return _csr(type(X), data, indices, indptr, X.shape)
+
+
+def _is_plain(X: Any, dtypes: list[Any]) -> bool:
+    """Whether the arrays of a CSR matrix are as the compiled half takes them."""
+    data, indices, indptr = X.data, X.indices, X.indptr
+    return (
+        type(data) is type(indices) is type(indptr) is np.ndarray
+        and data.ndim == indices.ndim == indptr.ndim == 1
+        and indices.dtype == indptr.dtype
+        and indices.dtype in (np.int32, np.int64)
+        and any(data.dtype == each for each in dtypes)
+        and all(array.flags.c_contiguous and array.flags.aligned for array in (data, indices, indptr))
+        and len(indptr) == X.shape[0] + 1
+    )
 
 
 def _csr(kind: type, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> Any:

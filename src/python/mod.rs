@@ -57,7 +57,7 @@ const FIRST: usize = 16;
 const MOST_AT_FIRST: usize = 1024;
 
 /// Multiplications that surely take less than [`PIECE`].
-const SOON: usize = 1 << 20;
+const SOON: usize = 1 << 23;
 
 /// The size of the first piece where one of size 1 takes about so many multiplications.
 fn first_of(multiplications: usize) -> usize {
