@@ -198,8 +198,8 @@ def save(estimator: Estimator, path: Path) -> None:
     -----
     Time and memory are those of three copies of the weights, of shape (problems, n_features), six
     if iterates are averaged; of a kernel model three copies of its support vectors, of which features
-    that are 0 are left out if it was trained on sparse rows. Arrays among the parameters come back as lists, tuples too; keys of
-    ``class_weight`` keep their types.
+    that are 0 are left out if it was trained on sparse rows. Arrays among the parameters come back as
+    lists, tuples too; keys of ``class_weight`` keep their types.
 
     Examples
     --------
@@ -679,9 +679,9 @@ class _Lines:
                 raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
             yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
 
-    def read(self) -> Any:
-        """Only says that this is a file; it is read line by line."""
-        raise NotImplementedError
+    def read(self, size: int = -1) -> Any:
+        """What is left of the file, or so much of it; scikit-learn knows a file by this method."""
+        return self._file.read(size)
 
 
 def _fitting(table: Table, model: Any) -> Table:
