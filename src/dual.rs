@@ -24,7 +24,7 @@
 //!   f32 has rounded away of w stays lost, and that is harmless: where no step would move anything the
 //!   gap is `lambda/2 ||w - w(a)||^2`, the square of a rounding.
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
-//!   every output but the first, 8 bytes a weight.
+//!   every output but the first, of more than 64 outputs 16 more for each with `a_i` other than 0; 8 bytes a weight.
 //!
 //! # Which solver: the rule of `solver="auto"` in Python
 //!
@@ -45,9 +45,12 @@
 //! not get there. Without the leap a9a at lambda = 1e-6 takes 0.92 s and 544 epochs' worth of visits, with it
 //! 0.12 s. `benches/converge.py` has the comparison with other packages.
 
+mod many;
+
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::data::{Examples, Rows, Wide};
+use crate::data::{Examples, Row, Rows, Wide};
 use crate::error::Error;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
@@ -57,9 +60,17 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::newton::{Descent, Point};
 use crate::order::{Ahead, Sampling};
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, all_finite};
 use crate::simd;
+use crate::table::Table;
 use crate::trainer::{Report, Trainer, check_lambda};
+use many::{Glance, Narrow};
+
+/// Narrow passes are numbered from here: their orders are others than those of whole ones.
+const NARROW: u64 = 1 << 40;
+
+/// Whose memory it is.
+const WHAT: &str = "the dual variables";
 
 /// The binary logarithm of the longest sleep, in passes. On four problems at lambda = 1e-4 to 1e-6, 3
 /// took up to half as many visits again as 5, and 7 a tenth fewer.
@@ -100,7 +111,7 @@ pub struct DualAscent<L> {
     /// `w(a)`, but for the rounding of a trainer's f32 where it was taken over from one.
     w: Linear<f64>,
     /// `a`, examples x outputs, in the domain of the conjugate.
-    dual: Vec<f64>,
+    dual: Table<f64>,
     /// `s_i ||x_i||^2/(lambda n)`, NaN until first needed.
     q: Vec<f64>,
     /// How many visits in a row found an example's share of the gap to be small.
@@ -118,6 +129,7 @@ pub struct DualAscent<L> {
     conjugates: f64,
     /// The last gap evaluated over the one seen before.
     left: f64,
+    narrow: Narrow,
 }
 
 impl<L: Loss> DualAscent<L> {
@@ -132,9 +144,9 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<Self, Error> {
         check_lambda(lambda, false)?;
         let outputs = loss.zeros().as_ref().len();
-        let dual = memory::zeros("the dual variables", &[n_examples, outputs])?;
+        let dual = Table::new(WHAT, n_examples, outputs)?;
         // For q and idle, too.
-        memory::check::<[f64; 2]>("the dual variables", &[n_examples])?;
+        memory::check::<[f64; 2]>(WHAT, &[n_examples])?;
         Ok(DualAscent {
             w: Linear::new(outputs, n_features, constant)?,
             dual,
@@ -147,6 +159,7 @@ impl<L: Loss> DualAscent<L> {
             seen: f64::INFINITY,
             conjugates: 0.0,
             left: LEFT,
+            narrow: Narrow::default(),
             loss,
             lambda,
         })
@@ -173,13 +186,15 @@ impl<L: Loss> DualAscent<L> {
         };
         let (label, weight) = (|i| data.label(i), |i| data.weight(i));
         let excess = ledger.excess(&dual.loss, factor, label, weight);
-        let outputs = dual.w.outputs();
-        for (i, a) in dual.dual.chunks_mut(outputs).enumerate() {
+        let mut a = dual.loss.zeros();
+        let a = a.as_mut();
+        for i in 0..n {
             let weight = data.weight(i);
             if weight > 0.0 {
                 ledger.dual(i, factor / (excess * weight), a);
                 // Sums in f32 are feasible up to rounding.
                 dual.loss.make_feasible(a, data.label(i));
+                dual.dual.write(i, a);
             }
         }
         dual.w = linear.convert();
@@ -208,6 +223,20 @@ impl<L: Loss> DualAscent<L> {
         sampling: Sampling,
         seed: u64,
     ) -> Result<impl Iterator<Item = usize> + Send + use<L>, Error> {
+        let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
+            Some(number) => {
+                let rows = 0..self.len() as u32;
+                let due = rows.filter(|&i| self.dual.kept(i as usize).len() > 1);
+                (due.collect(), NARROW + number)
+            }
+            None => (self.due(), self.passes - 1),
+        };
+        let order = sampling.epoch(due.len(), seed, number)?;
+        Ok(order.map(move |k| due[k] as usize))
+    }
+
+    /// The rows that are due in a new pass, over all outputs.
+    fn due(&mut self) -> Vec<u32> {
         let pass = self.passes;
         self.passes += 1;
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
@@ -224,8 +253,7 @@ impl<L: Loss> DualAscent<L> {
         }
         due.truncate(count);
         self.due = due.len().max(1);
-        let order = sampling.epoch(due.len(), seed, pass)?;
-        Ok(order.map(move |k| due[k] as usize))
+        due
     }
 
     /// Visits the examples in the given order. On an error (as in [`Trainer::run`]) it stops before
@@ -236,32 +264,32 @@ impl<L: Loss> DualAscent<L> {
         order: impl IntoIterator<Item = usize>,
     ) -> Result<Report, Error> {
         self.check(data)?;
-        let outputs = self.w.outputs();
+        if self.narrow.now {
+            return self.run_narrow(data, order);
+        }
+        let mut glance = Glance::default();
         let c = 1.0 / (self.lambda * data.len() as f64);
-        let constant2 = self.w.state().constant.powi(2);
         let mut report = Report::default();
         let mut order = Ahead::new(order.into_iter());
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
-        let (scores, coef) = (scores.as_mut(), coef.as_mut());
+        let mut dual = self.loss.zeros();
+        let (scores, coef, dual) = (scores.as_mut(), coef.as_mut(), dual.as_mut());
         while let Some(i) = order.next(data, |i| {
-            simd::prefetch(&self.dual, i * outputs);
+            self.dual.prefetch(i);
             simd::prefetch(&self.q, i);
         })? {
             let row = Wide(data.rows().row(i));
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score(row, scores);
-            let q = &mut self.q[i];
-            if q.is_nan() {
-                *q = weight * c * (crate::data::Row::norm2(row) + constant2);
-            }
-            if !scores.iter().all(|s| s.is_finite()) || !q.is_finite() {
+            let q = self.know_q(i, row, weight);
+            if !all_finite(scores) || !q.is_finite() {
                 return Err(data.diagnose(i));
             }
-            let dual = &mut self.dual[i * outputs..(i + 1) * outputs];
+            self.dual.read(i, 1.0, dual);
             let value = self.loss.value_and_coef(scores, y, coef);
-            let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
+            let cross = self.dual.dot(i, 1.0, scores);
             let conjugate = self.loss.conjugate(dual, y);
             let gap = weight * (value + conjugate + cross);
             self.seen += gap;
@@ -275,8 +303,14 @@ impl<L: Loss> DualAscent<L> {
             if gap <= 0.0 {
                 continue;
             }
+            if self.dual.is_of_many() {
+                self.narrow.possible = self.glance(&mut glance, i, y, scores);
+                let moved = self.ascend_few(&mut glance, i, row, weight, weight * c)?;
+                report.updates += u64::from(moved);
+                continue;
+            }
             coef.copy_from_slice(dual);
-            self.loss.ascend(scores, y, *q, dual);
+            self.loss.ascend(scores, y, q, dual);
             let mut moved = false;
             for (coef, a) in coef.iter_mut().zip(&*dual) {
                 *coef = (a - *coef) * weight * c;
@@ -285,11 +319,23 @@ impl<L: Loss> DualAscent<L> {
             if moved {
                 report.updates += 1;
                 self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
+                self.dual.write(i, dual);
                 self.w.add(i, row, coef);
             }
         }
         self.visits += report.examples as usize;
         Ok(report)
+    }
+
+    /// `s_i ||x_i||^2/(lambda n)`.
+    #[inline(always)]
+    fn know_q<R: Row>(&mut self, i: usize, row: Wide<R>, weight: f64) -> f64 {
+        let q = &mut self.q[i];
+        if q.is_nan() {
+            let norm2 = row.norm2() + self.w.state().constant.powi(2);
+            *q = weight * (1.0 / (self.lambda * self.idle.len() as f64)) * norm2;
+        }
+        *q
     }
 
     /// To be asked after each pass: whether as many visits were made as there are examples, or the
@@ -340,17 +386,19 @@ impl<L: Loss> DualAscent<L> {
         let outputs = self.w.outputs();
         let mut coef = vec![0.0; outputs];
         for i in rows {
-            let a = &self.dual[i * outputs..(i + 1) * outputs];
             let c = data.weight(i) / (self.lambda * data.len() as f64);
-            coef.iter_mut().zip(a).for_each(|(coef, a)| *coef = c * a);
+            self.dual.read(i, c, &mut coef);
             self.w.add(i, Wide(data.rows().row(i)), &coef);
         }
     }
 
     fn sum_conjugates<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
-        let duals = self.dual.chunks(self.w.outputs()).enumerate();
-        let conjugate = |(i, a)| data.weight(i) * self.loss.conjugate(a, data.label(i));
-        duals.map(conjugate).sum()
+        let mut a = self.loss.zeros();
+        let conjugate = |i| {
+            self.dual.read(i, 1.0, a.as_mut());
+            data.weight(i) * self.loss.conjugate(a.as_ref(), data.label(i))
+        };
+        (0..self.len()).map(conjugate).sum()
     }
 
     /// Looks for a better point by Newton's method on a smoothed loss, and goes on from there if it has
@@ -390,6 +438,7 @@ impl<L: Loss> DualAscent<L> {
         let Some(Point { dual, w }) = leap.finish() else {
             return false;
         };
+        let dual = Table::column(dual);
         let old = (std::mem::replace(&mut self.dual, dual), std::mem::replace(&mut self.w, w));
         if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
@@ -448,9 +497,20 @@ impl<L: Loss> DualAscent<L> {
         self.w.convert()
     }
 
-    /// `a`, examples x outputs: multiplied by weights, what a [`Ledger`](crate::Ledger) times n/s is.
-    pub fn dual(&self) -> &[f64] {
-        &self.dual
+    /// `a`, examples x outputs: multiplied by weights, what a [`Ledger`](crate::Ledger) times n/s is. O(examples x
+    /// outputs) where there are more than 64 outputs.
+    pub fn dual(&self) -> Cow<'_, [f64]> {
+        self.dual.all()
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.dual.len()
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn check<X: Rows>(&self, data: &Examples<'_, X>) -> Result<(), Error> {
@@ -487,21 +547,26 @@ impl DualEvaluation {
         rows: Range<usize>,
     ) -> Result<(), Error> {
         ascent.check(data)?;
-        let outputs = ascent.w.outputs();
         let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
-        let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
+        let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
+        let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
         let mut order = Ahead::new(rows);
         while let Some(i) = order.next(data, |_| ())? {
             data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score(Wide(data.rows().row(i)), scores);
-            if !scores.iter().all(|s| s.is_finite()) {
+            if !all_finite(scores) {
                 return Err(data.diagnose(i));
             }
             self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
-            let dual = &ascent.dual[i * outputs..(i + 1) * outputs];
-            self.cross += weight * dual.iter().zip(&*scores).map(|(a, s)| a * s).sum::<f64>();
-            if weight > 0.0 && ascent.idle[i] > 0 {
+            self.cross += weight * ascent.dual.dot(i, 1.0, scores);
+            if weight > 0.0 && ascent.idle[i] > 0 && ascent.dual.is_of_many() {
+                ascent.glance(&mut glance, i, y, scores);
+                if ascent.would_move(&mut glance, i) {
+                    self.awake.push(i as u32);
+                }
+            } else if weight > 0.0 && ascent.idle[i] > 0 {
+                ascent.dual.read(i, 1.0, dual);
                 scratch.copy_from_slice(dual);
                 ascent.loss.ascend(scores, y, ascent.q[i], scratch);
                 if scratch != dual {

@@ -6,6 +6,7 @@ use crate::feasible::{Ball, Feasible};
 use crate::hypothesis::Hypothesis;
 use crate::ledger::{Certificate, Ledger};
 use crate::loss::Loss;
+use crate::scalar::all_finite;
 use crate::trainer::Trainer;
 
 impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
@@ -126,7 +127,7 @@ where
             for ((&i, scores), last) in numbers.iter().zip(of_result.chunks(outputs)).zip(last) {
                 data.check_label(i, loss.classes())?;
                 let (y, weight) = (data.label(i), data.weight(i));
-                if !scores.iter().all(|s| s.is_finite()) {
+                if !all_finite(scores) {
                     return Err(data.diagnose(i));
                 }
                 self.square = match (self.square, result.share(i, scores)) {
@@ -138,10 +139,8 @@ where
                     continue;
                 };
                 let scores = last.unwrap_or(scores);
-                ledger.dual(i, self.factor, scratch);
-                self.cross += scratch.iter().zip(scores).map(|(a, s)| a * s).sum::<f64>();
-                let c = 1.0 / (weight * self.excess);
-                scratch.iter_mut().for_each(|a| *a *= c);
+                self.cross += ledger.cross(i, self.factor, scores);
+                ledger.dual(i, self.factor / (weight * self.excess), scratch);
                 self.conjugate += weight * loss.conjugate(scratch, y);
             }
         }

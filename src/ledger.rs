@@ -1,34 +1,50 @@
 //! What every example has contributed so far, and what that proves.
 
+use std::borrow::Cow;
+
 use crate::error::Error;
 use crate::loss::Loss;
-use crate::memory;
+use crate::scalar::others_than_0;
+use crate::table::Table;
+
+/// Whose memory it is.
+const WHAT: &str = "the ledger";
 
 /// The sum of the coefficients that each example has been given, one per output: for the hinge loss
 /// with one example a step, its count of margin violations.
 ///
 /// With steps 1/(lambda s) and no projection, `w = 1/(lambda s) * sum of the coefficients times
 /// their examples` (Stratos' notes, equation 1), so n/s times the ledger is a point of the dual
-/// problem whose primal image is the present w. Memory: 4 bytes per example and output.
+/// problem whose primal image is the present w. Memory: 4 bytes per example and output; of more than 64
+/// outputs, 24 bytes per example and 8 for each output that it ever had a coefficient for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     len: usize,
     outputs: usize,
-    /// Empty until there is room: all 0.
-    sums: Vec<f32>,
+    /// None until there is room: all 0.
+    sums: Option<Table<f32>>,
 }
 
 impl Ledger {
     pub(crate) fn new(n_examples: usize, outputs: usize) -> Self {
-        Ledger { len: n_examples, outputs, sums: Vec::new() }
+        Ledger { len: n_examples, outputs, sums: None }
     }
 
     /// Makes room for what is to be recorded.
     pub(crate) fn make_room(&mut self) -> Result<(), Error> {
-        if self.sums.is_empty() {
-            self.sums = memory::zeros("the ledger", &[self.len, self.outputs])?;
+        if self.sums.is_none() {
+            self.sums = Some(Table::new(WHAT, self.len, self.outputs)?);
         }
         Ok(())
+    }
+
+    /// Makes sure that these coefficients can be recorded.
+    #[inline(always)]
+    pub(crate) fn promise(&mut self, coef: &[f64]) -> Result<(), Error> {
+        match &mut self.sums {
+            Some(sums) if sums.is_of_many() => sums.promise(WHAT, others_than_0(coef).count()),
+            _ => Ok(()),
+        }
     }
 
     /// One that has recorded nothing, of the same shape.
@@ -38,13 +54,16 @@ impl Ledger {
 
     /// Adds what another of the same shape has recorded.
     pub(crate) fn add(&mut self, other: &Ledger) {
-        if self.sums.is_empty() {
-            self.sums.clone_from(&other.sums);
-            return;
+        match (&mut self.sums, &other.sums) {
+            (Some(sums), Some(other)) => sums.add_all(other),
+            (None, other) => self.sums.clone_from(other),
+            (_, None) => {}
         }
-        for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
-            *sum += other;
-        }
+    }
+
+    /// Makes sure that there is room for another like this one.
+    pub(crate) fn check_copy(&self) -> Result<(), Error> {
+        self.sums.as_ref().map_or(Ok(()), |sums| sums.check_copy("a copy of the ledger"))
     }
 
     /// Number of examples.
@@ -58,30 +77,36 @@ impl Ledger {
     }
 
     /// The coefficients of example `i`, summed over its visits (each divided by its batch's size
-    /// and multiplied by the example's weight); none where nothing was recorded of any.
-    pub fn sums(&self, i: usize) -> &[f32] {
-        self.sums.get(i * self.outputs..(i + 1) * self.outputs).unwrap_or_default()
+    /// and multiplied by the example's weight); none where nothing was recorded of any. O(outputs).
+    pub fn sums(&self, i: usize) -> Cow<'_, [f32]> {
+        self.sums.as_ref().map_or(Cow::Borrowed(&[]), |sums| sums.row(i))
     }
 
     #[inline(always)]
     pub(crate) fn record(&mut self, i: usize, coef: &[f64]) {
-        let sums = &mut self.sums[i * self.outputs..(i + 1) * self.outputs];
-        for (sum, coef) in sums.iter_mut().zip(coef) {
-            *sum += *coef as f32;
+        if let Some(sums) = &mut self.sums {
+            sums.add(i, coef);
         }
     }
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, i: usize) {
-        crate::simd::prefetch(&self.sums, i * self.outputs);
+        if let Some(sums) = &self.sums {
+            sums.prefetch(i);
+        }
     }
 
-    /// Writes `factor` times the coefficients of example `i`.
+    /// Writes `factor` times the coefficients of example `i` to `out`.
     pub(crate) fn dual(&self, i: usize, factor: f64, out: &mut [f64]) {
-        out.fill(0.0);
-        for (out, sum) in out.iter_mut().zip(self.sums(i)) {
-            *out = factor * f64::from(*sum);
+        match &self.sums {
+            Some(sums) => sums.read(i, factor, out),
+            None => out.fill(0.0),
         }
+    }
+
+    /// `factor` times the coefficients of example `i`, each times that score of these, summed.
+    pub(crate) fn cross(&self, i: usize, factor: f64, scores: &[f64]) -> f64 {
+        self.sums.as_ref().map_or(0.0, |sums| sums.dot(i, factor, scores))
     }
 
     /// The smallest `c >= 1` for which `factor / c` times the ledger is feasible in the dual.

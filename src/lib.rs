@@ -86,7 +86,8 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  ledger  regret  vectors    what is trained; accounts of what was done; support vectors
+//! hypothesis  vectors             what is trained; support vectors
+//! ledger  table  regret           accounts of what was done, a number for every example and output
 //! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
 //! ```
@@ -142,6 +143,7 @@ mod shards;
 mod simd;
 mod simplex;
 mod span;
+mod table;
 mod threads;
 mod trainer;
 mod vectors;

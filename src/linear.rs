@@ -14,7 +14,7 @@ use crate::data::{Row, Rows, same_features};
 use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::memory;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, others_than_0};
 use crate::threads::side_by_side;
 
 /// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
@@ -193,6 +193,36 @@ impl<S: Scalar> Linear<S> {
         self.state.norm2 = self.norm2_afresh();
     }
 
+    /// The score of one output.
+    #[inline]
+    pub(crate) fn score_of<R: Row<Scalar = S>>(&self, o: usize, x: R) -> f64 {
+        let (w, d) = (&self.state, self.n_features);
+        w.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o])
+    }
+
+    /// Adds `coef` times an example to the weights of one output.
+    #[inline(always)]
+    pub(crate) fn add_to<R: Row<Scalar = S>>(&mut self, o: usize, x: R, coef: f64) {
+        if coef == 0.0 {
+            return;
+        }
+        let (w, d) = (&mut self.state, self.n_features);
+        let c = coef / w.a;
+        w.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
+        let old = w.b[o];
+        w.b[o] += c * w.constant;
+        w.norm2 += (w.b[o] - old) * (w.b[o] + old);
+        if let Some(u) = w.u.get_mut(o * d..(o + 1) * d) {
+            let c = c * w.sum_a;
+            x.for_each(|j, x| {
+                if let Some(u) = u.get_mut(j) {
+                    *u += c * x;
+                }
+            });
+            w.ub[o] += c * w.constant;
+        }
+    }
+
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
         let w = &mut self.state;
@@ -243,26 +273,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn add<R: Row<Scalar = S>>(&mut self, _i: usize, x: R, coef: &[f64]) {
-        let (w, d) = (&mut self.state, self.n_features);
-        for (o, coef) in coef.iter().enumerate() {
-            if *coef == 0.0 {
-                continue;
-            }
-            let c = coef / w.a;
-            w.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
-            let old = w.b[o];
-            w.b[o] += c * w.constant;
-            w.norm2 += (w.b[o] - old) * (w.b[o] + old);
-            if let Some(u) = w.u.get_mut(o * d..(o + 1) * d) {
-                let c = c * w.sum_a;
-                x.for_each(|j, x| {
-                    if let Some(u) = u.get_mut(j) {
-                        *u += c * x;
-                    }
-                });
-                w.ub[o] += c * w.constant;
-            }
-        }
+        others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
     }
 
     fn check_room(&self, averaging: bool) -> Result<(), Error> {

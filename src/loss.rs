@@ -12,6 +12,7 @@
 
 use std::fmt::Debug;
 
+use crate::scalar::{first_largest, for_each_above};
 use crate::simplex;
 
 /// A loss on the scores of one example.
@@ -47,6 +48,20 @@ pub trait Loss: Sync {
     /// -loss*(-a) - <a - dual, scores> - q/2 ||a - dual||^2.
     /// ```
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]);
+    /// Of many outputs those that matter to [`ascend`](Loss::ascend), in order: y, all of `kept`, which are the
+    /// dual variables that are not 0, and whatever else the maximiser may have. What ascend makes of these alone,
+    /// y being its own place among them, is what it makes of all. False, and nothing written, where a loss does
+    /// not tell.
+    fn contenders(
+        &self,
+        _scores: &[f64],
+        _y: u32,
+        _q: f64,
+        _kept: &[(u32, f64)],
+        _out: &mut Vec<u32>,
+    ) -> bool {
+        false
+    }
     /// Moves `dual`, which is in the conjugate's domain up to rounding or a factor, into it.
     fn make_feasible(&self, dual: &mut [f64], y: u32);
     /// For losses of one score, the maximiser over `a` of `-loss*(-a) - a score - mu/2 a^2` and its
@@ -373,10 +388,10 @@ impl Loss for CrammerSinger {
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
         let y = y as usize;
         let (mut r, mut best) = (y, f64::NEG_INFINITY);
-        let (before, after) = (&scores[..y], &scores[y + 1..]);
-        for (i, &score) in (0..).zip(before).chain((y + 1..).zip(after)) {
-            if score > best {
-                (r, best) = (i, score);
+        for (first, others) in [(0, &scores[..y]), (y + 1, &scores[y + 1..])] {
+            match first_largest(others) {
+                Some((i, score)) if score > best => (r, best) = (first + i, score),
+                _ => {}
             }
         }
         coef.fill(0.0);
@@ -443,6 +458,44 @@ impl Loss for CrammerSinger {
         dual.iter_mut().for_each(|p| *p = -*p);
         // So that they sum to 0 to the last bit.
         dual[y] = sum;
+    }
+    fn contenders(
+        &self,
+        scores: &[f64],
+        y: u32,
+        q: f64,
+        kept: &[(u32, f64)],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        // Classes with b_r, as in `ascend`, above the tau at which the sum of max(b - tau, 0) is tau, or, where that
+        // is more than q, q. For any classes sum b/(count + 1) and (sum b - q)/count are no larger than that tau:
+        // first for those kept, then with each that is found.
+        let of = |r: u32| kept.binary_search_by_key(&r, |kept| kept.0).ok().map(|at| kept[at].1);
+        let shift = q * of(y).unwrap_or(0.0) + 1.0 - scores[y as usize];
+        let (mut sum, mut count) = (0.0, 0.0);
+        let below = |sum: f64, count: f64| f64::max(sum / (count + 1.0), (sum - q) / count);
+        for &(r, a) in kept.iter().filter(|kept| kept.0 != y) {
+            sum += scores[r as usize] + shift - q * a;
+            count += 1.0;
+        }
+        let mut bound = below(sum, count).max(0.0);
+        for_each_above(scores, bound - shift, |r, score| {
+            let r = r as u32;
+            if r != y && of(r).is_none() {
+                out.push(r);
+                sum += score + shift;
+                count += 1.0;
+                bound = bound.max(below(sum, count));
+            }
+            bound - shift
+        });
+        // Up to roundings: of classes that are as good as one another all but the first may have been left out.
+        let bound = bound * (1.0 - 1e-9);
+        out.retain(|&r| scores[r as usize] + shift >= bound);
+        out.extend(kept.iter().map(|kept| kept.0).filter(|&r| r != y));
+        out.push(y);
+        out.sort_unstable();
+        true
     }
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         let y = y as usize;
@@ -592,6 +645,45 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Steps one after the other, on all classes and on those that contend: the same dual variables.
+    #[test]
+    fn the_others_do_not_contend() {
+        let classes = 300;
+        let loss = CrammerSinger { classes };
+        let mut state = 1_u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut fewest = classes;
+        for round in 0..400 {
+            let q = [0.0, 1e-6, 0.3, 2.0, 100.0][round % 5];
+            let spread = [0.0, 1e-3, 1.0, 1.0, 30.0, 1e6][round % 6];
+            let y = round as u32 % classes as u32;
+            let mut all = vec![0.0; classes];
+            for _ in 0..4 {
+                let scores: Vec<f64> = (0..classes).map(|_| spread * (uniform() - 0.5)).collect();
+                let kept = (0..).zip(&all).filter(|(_, a)| **a != 0.0).map(|(o, a)| (o, *a));
+                let kept: Vec<(u32, f64)> = kept.collect();
+                let mut few = Vec::new();
+                assert!(loss.contenders(&scores, y, q, &kept, &mut few));
+                assert!(few.is_sorted_by(|a, b| a < b));
+                fewest = fewest.min(few.len());
+                let of = |from: &[f64]| few.iter().map(|&o| from[o as usize]).collect::<Vec<_>>();
+                let (of_few, mut dual) = (of(&scores), of(&all));
+                let own = few.iter().position(|&o| o == y).unwrap();
+                loss.ascend(&of_few, own as u32, q, &mut dual);
+                loss.ascend(&scores, y, q, &mut all);
+                let apart = dual.iter().zip(of(&all)).map(|(a, b)| (a - b).abs());
+                assert!(apart.fold(0.0, f64::max) < 1e-12, "{q} {spread}");
+                let left: f64 = all.iter().map(|a| a.abs()).sum();
+                let found: f64 = dual.iter().map(|a| a.abs()).sum();
+                assert!((left - found).abs() < 1e-9, "{q} {spread}: {left}, {found}");
+            }
+        }
+        assert!(fewest < 6, "{fewest}");
     }
 
     #[test]

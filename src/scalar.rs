@@ -49,6 +49,51 @@ impl Scalar for f64 {
     const ONE: &'static [Self] = &[1.0];
 }
 
+/// Numbers that are looked at together, where there may be thousands of which few matter.
+const TOGETHER: usize = 16;
+
+/// Whether all are.
+#[inline(always)]
+pub(crate) fn all_finite(values: &[f64]) -> bool {
+    values.chunks(TOGETHER).all(|some| some.iter().fold(true, |all, x| all & x.is_finite()))
+}
+
+/// The numbers that are not 0, and where.
+#[inline(always)]
+pub(crate) fn others_than_0(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+    let some = values.chunks(TOGETHER).enumerate();
+    let some = some.filter(|(_, some)| some.iter().fold(false, |any, x| any | (*x != 0.0)));
+    some.flat_map(|(k, some)| {
+        let numbers = (k * TOGETHER..).zip(some.iter().copied());
+        numbers.filter(|(_, x)| *x != 0.0)
+    })
+}
+
+/// Calls `f` with the numbers above a bound, and where they are; what it returns is the bound from there on.
+#[inline(always)]
+pub(crate) fn for_each_above(values: &[f64], mut bound: f64, mut f: impl FnMut(usize, f64) -> f64) {
+    for (k, some) in values.chunks(TOGETHER).enumerate() {
+        if some.iter().fold(false, |any, x| any | (*x > bound)) {
+            for (at, &x) in (k * TOGETHER..).zip(some) {
+                if x > bound {
+                    bound = f(at, x);
+                }
+            }
+        }
+    }
+}
+
+/// The largest number, and where it stands first; `None` where there is none, or none but NaN.
+#[inline(always)]
+pub(crate) fn first_largest(values: &[f64]) -> Option<(usize, f64)> {
+    let mut best = None;
+    for_each_above(values, f64::NEG_INFINITY, |at, x| {
+        best = Some((at, x));
+        x
+    });
+    best
+}
+
 /// The integer types a sparse row may index its columns with. Sealed.
 pub trait Index: Copy + Display + Send + Sync + 'static + sealed::Sealed {
     /// The index as a position. A negative index becomes a huge one, which no bound admits.

@@ -247,7 +247,7 @@ fn weights_scale_lambda() {
         a.run(&heavy, 0..60).unwrap();
         b.run(&light, 0..60).unwrap();
         assert!(distance(&flat(&a.result::<f64>()), &flat(&b.result::<f64>())) < 1e-12);
-        assert!(distance(a.dual(), b.dual()) < 1e-12);
+        assert!(distance(&a.dual(), &b.dual()) < 1e-12);
     }
     law(HINGE, &Problem::new(60, 5, 6));
     law(CLASSES, &Problem::of_classes(60, 5, 3, 6));

@@ -440,7 +440,7 @@ fn end_dual<S: Scalar, L: Loss + Clone>(problems: &mut Problems<S, L>) -> Result
         let trainer = &problem.trainer;
         let linear = dual.result::<S>();
         // Begun and interrupted, it still is what later steps go on from.
-        let n_examples = (dual.dual().len() / linear.outputs()) as u64;
+        let n_examples = dual.len() as u64;
         let t = trainer.t() + problem.epochs.max(1) * n_examples;
         let trainer = Trainer::resume(linear, trainer.loss().clone(), *trainer.params(), t)?;
         // As the trainer keeps it: w times lambda t, in the scalar of the data.

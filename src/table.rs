@@ -1,0 +1,277 @@
+//! A number for every example and output: what a [`Ledger`](crate::Ledger) has recorded, dual variables.
+//!
+//! * Few outputs: all numbers, examples x outputs.
+//! * Many outputs: of each example those that are not 0, in the order of the outputs. An example of one of 20,000
+//!   classes is ever mistaken for a few of them only, so that is what memory and time must depend on.
+//! * Either way the same numbers are read, and sums over them run in the same order: no bit depends on the form.
+
+use std::borrow::Cow;
+
+use crate::error::Error;
+use crate::memory;
+use crate::scalar::{Scalar, others_than_0};
+use crate::simd;
+
+/// More outputs than these are many: there an example's own list, with what it costs to keep one, is shorter than
+/// all its numbers.
+const MANY: usize = 64;
+
+/// Numbers, 0 to begin with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table<T> {
+    outputs: usize,
+    rows: Kept<T>,
+    /// How many numbers the lists hold at most, and for how many there was room.
+    promised: usize,
+    room: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kept<T> {
+    All(Vec<T>),
+    Few(Vec<Vec<(u32, T)>>),
+}
+
+impl<T: Scalar> Table<T> {
+    /// `what` says whose they are, should there be no room.
+    pub(crate) fn new(what: &'static str, len: usize, outputs: usize) -> Result<Self, Error> {
+        let rows = if outputs <= MANY {
+            Kept::All(memory::zeros(what, &[len, outputs])?)
+        } else {
+            Kept::Few(memory::zeros(what, &[len])?)
+        };
+        Ok(Table { outputs, rows, promised: 0, room: 0 })
+    }
+
+    /// Of one output.
+    pub(crate) fn column(values: Vec<T>) -> Self {
+        Table { outputs: 1, rows: Kept::All(values), promised: 0, room: 0 }
+    }
+
+    /// Makes sure that lists can grow by so many numbers, all of them together: none asks when it does.
+    #[inline(always)]
+    pub(crate) fn promise(&mut self, what: &'static str, more: usize) -> Result<(), Error> {
+        if let Kept::Few(rows) = &self.rows {
+            self.promised += more;
+            if self.promised > self.room {
+                // Every list has room for as many again.
+                let kept: usize = rows.iter().map(Vec::len).sum();
+                self.promised = kept + more;
+                self.room = 2 * self.promised + 4 * rows.len();
+                memory::check::<(u32, T)>(what, &[2 * (self.room - kept)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is room for another.
+    pub(crate) fn check_copy(&self, what: &'static str) -> Result<(), Error> {
+        match &self.rows {
+            Kept::All(values) => memory::check::<T>(what, &[values.len()]),
+            Kept::Few(rows) => {
+                let kept: usize = rows.iter().map(Vec::len).sum();
+                memory::check::<(u32, T)>(what, &[kept.saturating_add(2 * rows.len())])
+            }
+        }
+    }
+
+    /// Number of outputs.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Number of examples.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        match &self.rows {
+            Kept::All(values) => values.len() / self.outputs,
+            Kept::Few(rows) => rows.len(),
+        }
+    }
+
+    /// The numbers of example `i`.
+    pub(crate) fn row(&self, i: usize) -> Cow<'_, [T]> {
+        match &self.rows {
+            Kept::All(values) => Cow::Borrowed(&values[i * self.outputs..(i + 1) * self.outputs]),
+            Kept::Few(_) => {
+                let mut row = vec![T::default(); self.outputs];
+                self.for_each(i, |o, value| row[o] = value);
+                Cow::Owned(row)
+            }
+        }
+    }
+
+    /// Those of all examples.
+    pub(crate) fn all(&self) -> Cow<'_, [T]> {
+        match &self.rows {
+            Kept::All(values) => Cow::Borrowed(values),
+            Kept::Few(rows) => (0..rows.len()).flat_map(|i| self.row(i).into_owned()).collect(),
+        }
+    }
+
+    /// The numbers of example `i` with their outputs; of many outputs, those that are not 0.
+    #[inline(always)]
+    fn for_each(&self, i: usize, mut f: impl FnMut(usize, T)) {
+        match &self.rows {
+            Kept::All(values) => {
+                let row = &values[i * self.outputs..(i + 1) * self.outputs];
+                row.iter().enumerate().for_each(|(o, &value)| f(o, value));
+            }
+            Kept::Few(rows) => rows[i].iter().for_each(|&(o, value)| f(o as usize, value)),
+        }
+    }
+
+    /// Writes `factor` times the numbers of example `i` to `out`.
+    #[inline(always)]
+    pub(crate) fn read(&self, i: usize, factor: f64, out: &mut [f64]) {
+        if let Kept::Few(_) = &self.rows {
+            out.fill(0.0);
+        }
+        self.for_each(i, |o, value| out[o] = factor * value.to_f64());
+    }
+
+    /// `factor` times the numbers of example `i`, each times that of its output, summed.
+    #[inline(always)]
+    pub(crate) fn dot(&self, i: usize, factor: f64, scores: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        self.for_each(i, |o, value| sum += factor * value.to_f64() * scores[o]);
+        sum
+    }
+
+    /// Of many outputs, those of the numbers of example `i` that are not 0; of few, none.
+    #[inline(always)]
+    pub(crate) fn kept(&self, i: usize) -> &[(u32, T)] {
+        match &self.rows {
+            Kept::All(_) => &[],
+            Kept::Few(rows) => &rows[i],
+        }
+    }
+
+    /// Whether there are many outputs.
+    #[inline(always)]
+    pub(crate) fn is_of_many(&self) -> bool {
+        matches!(self.rows, Kept::Few(_))
+    }
+
+    /// Makes these the numbers of example `i`, and of all outputs that are not among those given 0.
+    pub(crate) fn write_few(&mut self, i: usize, outputs: &[u32], values: &[T]) {
+        if let Kept::Few(rows) = &mut self.rows {
+            let row = &mut rows[i];
+            row.clear();
+            let kept = outputs.iter().zip(values).filter(|(_, value)| **value != T::default());
+            row.extend(kept.map(|(o, value)| (*o, *value)));
+        }
+    }
+
+    /// Makes these the numbers of example `i`.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, i: usize, values: &[f64]) {
+        match &mut self.rows {
+            Kept::All(all) => {
+                let row = &mut all[i * self.outputs..(i + 1) * self.outputs];
+                row.iter_mut().zip(values).for_each(|(old, value)| *old = T::from_f64(*value));
+            }
+            Kept::Few(rows) => {
+                let row = &mut rows[i];
+                row.clear();
+                row.extend(others_than_0(values).map(|(o, value)| (o as u32, T::from_f64(value))));
+            }
+        }
+    }
+
+    /// Adds these, rounded, to the numbers of example `i`.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, i: usize, values: &[f64]) {
+        match &mut self.rows {
+            Kept::All(all) => {
+                let row = &mut all[i * self.outputs..(i + 1) * self.outputs];
+                row.iter_mut().zip(values).for_each(|(sum, v)| *sum = plus(*sum, T::from_f64(*v)));
+            }
+            Kept::Few(rows) => {
+                for (o, value) in others_than_0(values) {
+                    add_to(&mut rows[i], o as u32, T::from_f64(value));
+                }
+            }
+        }
+    }
+
+    /// Adds all numbers of another of the same shape.
+    pub(crate) fn add_all(&mut self, other: &Table<T>) {
+        match (&mut self.rows, &other.rows) {
+            (Kept::All(all), Kept::All(other)) => {
+                all.iter_mut().zip(other).for_each(|(sum, value)| *sum = plus(*sum, *value));
+            }
+            (Kept::Few(rows), _) => {
+                for (i, row) in rows.iter_mut().enumerate() {
+                    other.for_each(i, |o, value| add_to(row, o as u32, value));
+                }
+            }
+            (Kept::All(_), Kept::Few(_)) => debug_assert!(false, "the form follows from the shape"),
+        }
+    }
+
+    /// Asks for the numbers of example `i`, which will be needed soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, i: usize) {
+        match &self.rows {
+            Kept::All(values) => simd::prefetch(values, i * self.outputs),
+            Kept::Few(rows) => simd::prefetch(rows, i),
+        }
+    }
+}
+
+fn add_to<T: Scalar>(row: &mut Vec<(u32, T)>, o: u32, value: T) {
+    match row.binary_search_by_key(&o, |kept| kept.0) {
+        Ok(at) => row[at].1 = plus(row[at].1, value),
+        Err(at) => row.insert(at, (o, value)),
+    }
+}
+
+/// The sum, rounded to T: f64 holds enough digits more than f32 for the roundings of both to be one.
+#[inline(always)]
+fn plus<T: Scalar>(a: T, b: T) -> T {
+    T::from_f64(a.to_f64() + b.to_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same numbers in both forms, whatever is done to them.
+    #[test]
+    fn forms_agree() {
+        let few = MANY + 1;
+        let mut table = Table::<f32>::new("t", 3, few).unwrap();
+        let mut plain = vec![0.0_f32; 3 * few];
+        let mut values = vec![0.0; few];
+        for round in 0..200 {
+            let (i, o, value) = (round % 3, round * 7 % few, (round as f64 - 90.0) / 7.0);
+            values[o] = value;
+            values[round * 5 % few] -= 0.1;
+            let row = &mut plain[i * few..(i + 1) * few];
+            if round % 11 == 0 {
+                table.write(i, &values);
+                row.iter_mut().zip(&values).for_each(|(old, value)| *old = *value as f32);
+            } else {
+                table.add(i, &values);
+                row.iter_mut().zip(&values).for_each(|(old, value)| *old += *value as f32);
+            }
+            if round % 4 == 0 {
+                values.fill(0.0);
+            }
+        }
+        assert_eq!((table.len(), &*table.all()), (3, &plain[..]));
+        let scores: Vec<f64> = (0..few).map(|o| (o as f64).sin()).collect();
+        let mut out = vec![0.0; few];
+        for (i, row) in plain.chunks(few).enumerate() {
+            assert_eq!(&*table.row(i), row);
+            let dot: f64 = row.iter().zip(&scores).map(|(a, s)| f64::from(*a) * s).sum();
+            assert_eq!(table.dot(i, 1.0, &scores), dot);
+            table.read(i, 3.0, &mut out);
+            assert!(out.iter().zip(row).all(|(out, value)| *out == 3.0 * f64::from(*value)));
+        }
+        let other = table.clone();
+        table.add_all(&other);
+        assert!(table.all().iter().zip(&plain).all(|(twice, once)| *twice == 2.0 * once));
+    }
+}
