@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
+use crate::table::MANY;
 use crate::threads::side_by_side;
 
 /// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
@@ -273,7 +274,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn add<R: Row<Scalar = S>>(&mut self, _i: usize, x: R, coef: &[f64]) {
-        others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
+        if coef.len() > MANY {
+            others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
+        } else {
+            coef.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
+        }
     }
 
     fn check_room(&self, averaging: bool) -> Result<(), Error> {

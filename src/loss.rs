@@ -12,8 +12,9 @@
 
 use std::fmt::Debug;
 
-use crate::scalar::{first_largest, for_each_above};
+use crate::scalar::for_each_above;
 use crate::simplex;
+use crate::table::MANY;
 
 /// A loss on the scores of one example.
 pub trait Loss: Sync {
@@ -388,10 +389,19 @@ impl Loss for CrammerSinger {
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
         let y = y as usize;
         let (mut r, mut best) = (y, f64::NEG_INFINITY);
-        for (first, others) in [(0, &scores[..y]), (y + 1, &scores[y + 1..])] {
-            match first_largest(others) {
-                Some((i, score)) if score > best => (r, best) = (first + i, score),
-                _ => {}
+        let (before, after) = (&scores[..y], &scores[y + 1..]);
+        if scores.len() > MANY {
+            for (first, others) in [(0, before), (y + 1, after)] {
+                for_each_above(others, best, |at, score| {
+                    (r, best) = (first + at, score);
+                    score
+                });
+            }
+        } else {
+            for (i, &score) in (0..).zip(before).chain((y + 1..).zip(after)) {
+                if score > best {
+                    (r, best) = (i, score);
+                }
             }
         }
         coef.fill(0.0);

@@ -55,6 +55,9 @@ const TOGETHER: usize = 16;
 /// Whether all are.
 #[inline(always)]
 pub(crate) fn all_finite(values: &[f64]) -> bool {
+    if values.len() <= TOGETHER {
+        return values.iter().all(|x| x.is_finite());
+    }
     values.chunks(TOGETHER).all(|some| some.iter().fold(true, |all, x| all & x.is_finite()))
 }
 
@@ -81,17 +84,6 @@ pub(crate) fn for_each_above(values: &[f64], mut bound: f64, mut f: impl FnMut(u
             }
         }
     }
-}
-
-/// The largest number, and where it stands first; `None` where there is none, or none but NaN.
-#[inline(always)]
-pub(crate) fn first_largest(values: &[f64]) -> Option<(usize, f64)> {
-    let mut best = None;
-    for_each_above(values, f64::NEG_INFINITY, |at, x| {
-        best = Some((at, x));
-        x
-    });
-    best
 }
 
 /// The integer types a sparse row may index its columns with. Sealed.

@@ -14,7 +14,7 @@ use crate::simd;
 
 /// More outputs than these are many: there an example's own list, with what it costs to keep one, is shorter than
 /// all its numbers.
-const MANY: usize = 64;
+pub(crate) const MANY: usize = 64;
 
 /// Numbers, 0 to begin with.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +33,13 @@ enum Kept<T> {
 }
 
 impl<T: Scalar> Table<T> {
-    /// `what` says whose they are, should there be no room.
+    /// `what` says whose they are, should there be no room. There must be some for all numbers, lists or not: where
+    /// there is none, no example may ever be mistaken for many, and that is nothing to find out after an hour.
     pub(crate) fn new(what: &'static str, len: usize, outputs: usize) -> Result<Self, Error> {
         let rows = if outputs <= MANY {
             Kept::All(memory::zeros(what, &[len, outputs])?)
         } else {
+            memory::check::<T>(what, &[len, outputs])?;
             Kept::Few(memory::zeros(what, &[len])?)
         };
         Ok(Table { outputs, rows, promised: 0, room: 0 })
@@ -124,18 +126,32 @@ impl<T: Scalar> Table<T> {
     /// Writes `factor` times the numbers of example `i` to `out`.
     #[inline(always)]
     pub(crate) fn read(&self, i: usize, factor: f64, out: &mut [f64]) {
-        if let Kept::Few(_) = &self.rows {
-            out.fill(0.0);
+        match &self.rows {
+            Kept::All(values) => {
+                let row = &values[i * self.outputs..(i + 1) * self.outputs];
+                out.iter_mut().zip(row).for_each(|(out, value)| *out = factor * value.to_f64());
+            }
+            Kept::Few(rows) => {
+                out.fill(0.0);
+                rows[i].iter().for_each(|(o, value)| out[*o as usize] = factor * value.to_f64());
+            }
         }
-        self.for_each(i, |o, value| out[o] = factor * value.to_f64());
     }
 
     /// `factor` times the numbers of example `i`, each times that of its output, summed.
     #[inline(always)]
     pub(crate) fn dot(&self, i: usize, factor: f64, scores: &[f64]) -> f64 {
-        let mut sum = 0.0;
-        self.for_each(i, |o, value| sum += factor * value.to_f64() * scores[o]);
-        sum
+        match &self.rows {
+            Kept::All(values) => {
+                let row = &values[i * self.outputs..(i + 1) * self.outputs];
+                row.iter().zip(scores).map(|(value, score)| factor * value.to_f64() * score).sum()
+            }
+            Kept::Few(rows) => {
+                let products =
+                    rows[i].iter().map(|(o, v)| factor * v.to_f64() * scores[*o as usize]);
+                products.sum()
+            }
+        }
     }
 
     /// Of many outputs, those of the numbers of example `i` that are not 0; of few, none.

@@ -480,6 +480,30 @@ def forks(random: np.random.Generator) -> None:
     check(status == 0, f"the child ended with {status}")
 
 
+def classes(random: np.random.Generator) -> None:
+    """Half as many classes as rows."""
+    count = int(10 ** random.uniform(1.5, 3.7))
+    X, y = random.normal(size=(2 * count, int(random.integers(1, 30)))), np.arange(2 * count) % count
+    if random.integers(2):
+        X = sp.csr_matrix(np.where(X > 1, X, 0))
+    with open("/proc/self/statm") as told:
+        taken = int(told.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**29, taken + 2**29))
+    model = PegasosClassifier(
+        alpha=float(10 ** random.uniform(-5, 0)),
+        solver=str(random.choice(["auto", "dual", "pegasos"])),
+        max_iter=int(random.integers(1, 4)),
+        average=bool(random.integers(2)),
+    )
+    if random.integers(2):
+        model.partial_fit(X, y, classes=np.arange(count))
+    else:
+        model.fit(X, y)
+        gap = getattr(model, "duality_gap_", np.nan)
+        check(not gap < -1e-9 * abs(model.objective_), f"a gap of {gap} of {model.objective_}")
+    finite(model, X[:100])
+
+
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator], None], int]] = {
     "certificates": (certificates, 500),
     "batches": (batches, 1000),
@@ -493,6 +517,7 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], None], int]] = {
     "texts": (texts, 2000),
     "parameters": (parameters, 1000),
     "forks": (forks, 100),
+    "classes": (classes, 50),
 }
 
 

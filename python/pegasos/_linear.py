@@ -197,8 +197,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     Memory, beside the data, which are never copied where they are C-contiguous or CSR, in float32 or
     float64, with int32 or int64 indices: the weights (and as many float64 again with ``average``),
     12 bytes an example while fitting. Dual ascent takes 8 bytes a weight and 17 an example, and 8 more
-    an example for every class but the first where all are trained jointly; a leap of Newton's method (at
-    most 256 features) some 50 an example.
+    an example for every class but the first where all are trained jointly (of more than 64 classes, 16 for
+    every class that the example is mistaken for; there must be room for 8 for each, all the same); a leap of
+    Newton's method (at most 256 features) some 50 an example.
 
     The certificate needs ``learning_rate="pegasos"``, no projection and another ``sampling`` than
     "replacement". Then ``w`` is ``1/(alpha (t0 + t))`` times the sum of all gradients, so the sum of

@@ -328,6 +328,25 @@ def test_what_memory_cannot_hold_is_a_memory_error(call, run_script):
     assert "refused: " in ran.stdout
 
 
+def test_two_rows_of_every_class(run_script):
+    # All pairs of rows and classes as numbers would be 0.4 GB; what examples are mistaken for is not.
+    ran = run_script(
+        "import resource, numpy as np, pegasos\n"
+        "X = np.random.default_rng(0).normal(size=(10_000, 5))\n"
+        "y = np.arange(10_000) % 5000\n"
+        "model = pegasos.PegasosClassifier(alpha=1e-2, random_state=0)\n"
+        "model.fit(X[:200], y[:200])\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "model.fit(X, y)\n"
+        "assert 0 <= model.duality_gap_ <= 1e-3 * model.objective_\n"
+        "more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "assert more < 100_000, more\n"
+        "print('reached')",
+        timeout=120,
+    )
+    assert "reached" in ran.stdout, ran.stderr[-800:]
+
+
 def test_threads_are_few():
     cores = len(os.sched_getaffinity(0))
     for n_jobs in (1000, 10**6, 2**31, 2**63, 10**30):
