@@ -234,6 +234,11 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         self.ascents[self.at].may_be_solved(tol)
     }
 
+    /// [`DualAscent::narrows`].
+    pub fn narrows(&self) -> bool {
+        self.ascents[self.at].narrows()
+    }
+
     /// [`DualAscent::leap`], where the features of all examples are kept.
     pub fn leap<X: Rows<Scalar = S>>(
         &mut self,

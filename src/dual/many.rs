@@ -80,6 +80,12 @@ impl Glance {
 }
 
 impl<L: Loss> DualAscent<L> {
+    /// Whether a visit takes far less time in some passes than in others: of more than 64 outputs, once there was a
+    /// pass.
+    pub fn narrows(&self) -> bool {
+        self.narrow.possible
+    }
+
     /// Looks at the outputs that contend for example i, given all scores; at all of them, and false, where the
     /// loss does not tell.
     pub(super) fn glance(&self, glance: &mut Glance, i: usize, y: u32, scores: &[f64]) -> bool {

@@ -10,7 +10,10 @@ use pyo3::types::PyDict;
 use super::arrays::{Labels, Matrix, Order, csr, dense, examples, sampling};
 use super::linear_parts::{Targets, Zero, make, parts};
 use super::problem::{Pickled, Typed, any, check, check_format, item, locked, with};
-use super::{each, first_of, in_pieces, in_pieces_from, lock, pool, pool_for, silent, tell, work};
+use super::{
+    FIRST, Pace, each, first_of, in_pieces, in_pieces_from, lock, pool, pool_for, silent, tell,
+    work, work_from,
+};
 use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::{
@@ -334,7 +337,8 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
     let pool = pool_for(threads, passes.len())?;
     let mut sum = Report::default();
     let count = passes.len();
-    work(py, tell(progress), |size| {
+    let pace = Pace::new(FIRST);
+    work_from(py, &pace, tell(progress), |size| {
         if passes.iter().all(|(_, over)| *over) {
             return Ok(None);
         }
@@ -344,9 +348,13 @@ fn ascend<X: Rows, L: Loss + Clone + Send + 'static>(
             let Some(dual) = problem.dual.as_mut().filter(|_| !*over) else {
                 return Ok(Report::default());
             };
-            let order = match pass {
-                Some(pass) => pass,
-                None => pass.insert(Box::new(dual.pass(sampling, seed)?)),
+            let (size, order) = match pass {
+                Some(pass) => (size, pass),
+                None => {
+                    // A narrow pass is faster than a whole one.
+                    let size = if dual.narrows() { pace.begin_anew() } else { size };
+                    (size, pass.insert(Box::new(dual.pass(sampling, seed)?)))
+                }
             };
             let report = dual.run(data, order.by_ref().take(size))?;
             if report.examples < size as u64 {

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::arrays::Order;
 use super::problem::{Typed, check_format, item};
-use super::{first_of, in_pieces_from, lock, pool, unknown, work_from};
+use super::{Pace, first_of, in_pieces_from, lock, pool, unknown, work_from};
 use crate::{
     Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, Error, Examples, Expansion, Hinge,
     Hypothesis, Kernel, KernelAscent, Loss, Params, Report, Rows, Scalar, Trainer, data, memory,
@@ -406,7 +406,7 @@ pub(super) fn run<X: Rows, H: Machine<Scalar = X::Scalar>, L: Loss + Send>(
         Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
         None => Ok(()),
     };
-    work_from(py, first, progress, |size| {
+    work_from(py, &Pace::new(first), progress, |size| {
         let size = size.next_multiple_of(H::PANEL).div_ceil(batch).saturating_mul(batch);
         let mut problem = lock(problem);
         problem.frozen = None;

@@ -15,6 +15,7 @@ mod refit;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -75,20 +76,51 @@ fn work(
     progress: impl FnMut(usize) -> PyResult<()>,
     piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
 ) -> PyResult<()> {
-    work_from(py, FIRST, progress, piece)
+    work_from(py, &Pace::new(FIRST), progress, piece)
 }
 
-/// [`work`] with a first piece of this size.
+/// The size of the next piece. Pieces of another kind may take longer: who begins with them says so.
+struct Pace(AtomicUsize);
+
+impl Pace {
+    fn new(size: usize) -> Self {
+        Pace(AtomicUsize::new(size))
+    }
+
+    fn size(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Nobody knows how long the next piece takes; returns what its size may be.
+    fn begin_anew(&self) -> usize {
+        self.0.store(FIRST, Ordering::Relaxed);
+        FIRST
+    }
+
+    /// So long did a piece of this size take.
+    fn heed(&self, took: Duration) {
+        let size = self.size();
+        if took < PIECE / 2 {
+            let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
+            let larger = size.saturating_mul((fits as usize).clamp(2, GROWTH));
+            self.0.store(larger, Ordering::Relaxed);
+        } else if took > PIECE {
+            self.0.store((size / 2).max(1), Ordering::Relaxed);
+        }
+    }
+}
+
+/// [`work`] at a pace that is given.
 fn work_from(
     py: Python<'_>,
-    mut size: usize,
+    pace: &Pace,
     mut progress: impl FnMut(usize) -> PyResult<()>,
     mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
 ) -> PyResult<()> {
     loop {
         let (done, took) = py.detach(|| {
             let start = Instant::now();
-            (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
+            (catch_unwind(AssertUnwindSafe(|| piece(pace.size()))), start.elapsed())
         });
         let done = done.map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -101,12 +133,7 @@ fn work_from(
         };
         progress(done)?;
         // Without the time that the interpreter was waited for, which no smaller piece would shorten.
-        if took < PIECE / 2 {
-            let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
-            size = size.saturating_mul((fits as usize).clamp(2, GROWTH));
-        } else if took > PIECE {
-            size = (size / 2).max(1);
-        }
+        pace.heed(took);
     }
 }
 
@@ -127,7 +154,7 @@ fn in_pieces_from(
     mut piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
 ) -> PyResult<()> {
     let mut at = 0;
-    work_from(py, first, silent, |size| {
+    work_from(py, &Pace::new(first), silent, |size| {
         let end = at + size.min(n - at);
         piece(at..end)?;
         at = end;

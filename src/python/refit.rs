@@ -9,7 +9,7 @@ use super::arrays::{Labels, Matrix, examples};
 use super::budget::BudgetTrainer;
 use super::machine::Problem;
 use super::problem::{Typed, any, locked, with};
-use super::{in_pieces, lock, pool, silent, tell, work};
+use super::{FIRST, Pace, in_pieces, lock, pool, silent, tell, work, work_from};
 use crate::span::Factor;
 use crate::{
     Binary, Budgeted, Certificate, CrammerSinger, Error, Examples, Hinge, Loss, Refit, Rows,
@@ -109,7 +109,8 @@ fn solve_this<X: Rows, L: Loss + Clone + Send + 'static>(
     let (mut leap, mut evaluation, mut solved) = (None, None, None);
     // Where weights that have drifted are being made anew: the next row, and whether that is the last thing to do.
     let mut renewed: Option<(usize, bool)> = None;
-    work(py, tell(progress), |size| {
+    let pace = Pace::new(FIRST);
+    work_from(py, &pace, tell(progress), |size| {
         let refit = &mut *lock(refit);
         if let Some(mut leaping) = leap.take() {
             if refit.leap_on(data, &mut leaping, tol) {
@@ -148,6 +149,10 @@ fn solve_this<X: Rows, L: Loss + Clone + Send + 'static>(
         }
         let report = pool.install(|| refit.advance(data, size, seed))?;
         visits += report.examples;
+        if report.examples == 0 && refit.narrows() {
+            // What follows a narrow pass is slower.
+            pace.begin_anew();
+        }
         if report.examples == 0 && refit.epoch_is_over(tol) {
             epochs += 1;
             if refit.may_be_solved(tol) || epochs >= max_epochs {
