@@ -53,6 +53,8 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
         shape=(len(columns), 2**18),
     )
     topics = np.arange(len(columns)) % 20
+    many = np.random.default_rng(0).normal(size=(size(20_000), 10))
+    pairs = np.arange(len(many)) % (len(many) // 2)
     square = np.exp(-0.01 * ((few[: size(4000), None, :8] - few[None, : size(4000), :8]) ** 2).sum(2))
 
     def machine(**params: Any) -> KernelPegasosClassifier:
@@ -68,6 +70,7 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
             alpha=1e-8, max_iter=1000, multi_class="ovr", tol=1e-9
         ).fit(words, topics),
         "linear, jointly": lambda: PegasosClassifier(alpha=1e-8, max_iter=1000, tol=1e-9).fit(wide, classes),
+        "linear, 10,000 classes": lambda: PegasosClassifier(tol=1e-6).fit(many, pairs),
         "kernel, one pass": lambda: machine(alpha=1e-6).fit(wide, classes),
         "kernel, ten passes": lambda: machine(alpha=1e-6, max_iter=10).fit(few, labels),
         "kernel auto, two classes": lambda: machine(alpha=1e-7, solver="auto", tol=1e-6).fit(few, two),
@@ -82,6 +85,9 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
         "Projectron": lambda: ProjectronClassifier(threshold=1e-3, max_iter=2).fit(few, labels),
         "refit, B = 2000": refit(size(2000), 1e-6),
         "refit, B = 2000, three alphas": refit(size(2000), [1e-5, 1e-6, 1e-7]),
+        "fit and refit, B = 300, 500 classes": lambda: machine(budget=size(300), alpha=1e-6).fit(
+            many, pairs % size(500)
+        ),
         "fit and refit, B = 3000": lambda: machine(budget=size(3000), alpha=1e-6).fit(wide, classes),
     }
 

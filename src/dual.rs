@@ -194,6 +194,7 @@ impl<L: Loss> DualAscent<L> {
                 ledger.dual(i, factor / (excess * weight), a);
                 // Sums in f32 are feasible up to rounding.
                 dual.loss.make_feasible(a, data.label(i));
+                dual.dual.promise(WHAT, a.iter().filter(|a| **a != 0.0).count())?;
                 dual.dual.write(i, a);
             }
         }
@@ -214,10 +215,12 @@ impl<L: Loss> DualAscent<L> {
         self.q.fill(f64::NAN);
         self.idle.fill(0);
         (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
+        self.narrow = Narrow::default();
         Ok(())
     }
 
-    /// The order of the next pass: the rows that are due.
+    /// The order of the next pass: the rows that are due. Of more than 64 outputs a pass may be a narrow one, whose
+    /// visits look only at outputs that have dual variables already, and are not counted.
     pub fn pass(
         &mut self,
         sampling: Sampling,

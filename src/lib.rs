@@ -113,6 +113,8 @@
 //!   machines. JMLR 2 (2001).
 //! * C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. Keerthi, S. Sundararajan. A dual coordinate descent method
 //!   for large-scale linear SVM. ICML 2008.
+//! * S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin. A sequential dual method for large
+//!   scale multi-class linear SVMs. KDD 2008.
 //! * O. Chapelle. Training a support vector machine in the primal. Neural Computation 19 (2007).
 //! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
 //!   results and optimal averaging schemes. ICML 2013.

@@ -193,7 +193,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
 
     Notes
     -----
-    Time: O(stored features) for a step, the same again for an example that the loss punishes.
+    Time: O(stored features x classes) for a step, O(stored features) for a moved class. Of more than 64 classes
+    trained jointly an epoch of dual ascent has passes over the classes that examples are mistaken for, too; they
+    cost as many products as there are rows and classes at most.
     Memory, beside the data, which are never copied where they are C-contiguous or CSR, in float32 or
     float64, with int32 or int64 indices: the weights (and as many float64 again with ``average``),
     12 bytes an example while fitting. Dual ascent takes 8 bytes a weight and 17 an example, and 8 more

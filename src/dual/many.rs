@@ -7,8 +7,8 @@
 //!   already. Each visit is exact ascent in these and costs a fraction of what all scores cost; what it sees of
 //!   the gap is a part. They end when that has come down to [`NARROWED`] of what it was, or when they have cost as
 //!   much as a whole pass.
-//! * Source: the shrinking of Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), section 4.2, which puts outputs
-//!   aside one by one; here those that count are found afresh in every whole pass.
+//! * Source: coordinates that do not move are put aside as in the shrinking of Keerthi et al. (2008); here no
+//!   decision lasts longer than until the next whole pass, which finds those that count afresh.
 
 use crate::data::{Examples, Row, Rows, Wide};
 use crate::error::Error;
