@@ -161,7 +161,7 @@ pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
-pub use linear::{Linear, LinearState};
+pub use linear::{Linear, LinearPanel, LinearState};
 pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
 };

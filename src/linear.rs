@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
+use crate::simd::{Lanes, TILE, WIDTH};
 use crate::table::MANY;
 use crate::threads::side_by_side;
 
@@ -23,6 +24,12 @@ const SMALLEST_SCALE: f64 = 1e-9;
 
 /// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
 const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
+
+/// Fewer outputs than these are scored one by one.
+const FEW: usize = 8;
+
+/// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
+const TOGETHER: usize = 4 * TILE;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
@@ -135,6 +142,23 @@ impl<S: Scalar> Linear<S> {
         self.n_features
     }
 
+    /// The weights as a matrix product wants them: to score many rows at once. As much memory again, for a multiple of
+    /// 32 outputs; `None` where there are so few that [`score`](Hypothesis::score) is as fast. O(size).
+    pub fn panel(&self) -> Result<Option<LinearPanel<'_, S>>, Error> {
+        let (d, outputs) = (self.n_features, self.outputs());
+        if outputs < FEW {
+            return Ok(None);
+        }
+        let blocks = outputs.div_ceil(WIDTH);
+        memory::check::<Lanes<S>>("w as a panel", &[blocks, d])?;
+        let mut lanes = vec![Lanes([S::default(); WIDTH]); blocks * d];
+        for (o, w) in self.state.v.chunks(d).enumerate() {
+            let block = &mut lanes[o / WIDTH * d..(o / WIDTH + 1) * d];
+            block.iter_mut().zip(w).for_each(|(lanes, w)| lanes.0[o % WIDTH] = *w);
+        }
+        Ok(Some(LinearPanel { w: self, lanes }))
+    }
+
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
     /// on the threads of the current rayon pool.
     pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
@@ -245,6 +269,42 @@ impl<S: Scalar> Linear<S> {
         }
         w.norm2 *= c * c;
         w.a = a;
+    }
+}
+
+/// Weights of several outputs, for products of matrices; see [`Linear::panel`].
+#[derive(Clone, Debug)]
+pub struct LinearPanel<'a, S> {
+    w: &'a Linear<S>,
+    /// Blocks of outputs, in each of them features.
+    lanes: Vec<Lanes<S>>,
+}
+
+impl<S: Scalar> LinearPanel<'_, S> {
+    /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
+    /// Unlike those of single rows they are summed in the scalar of the data.
+    pub fn scores<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+        let (LinearState { a, constant, b, .. }, outputs) = (&self.w.state, self.w.outputs());
+        let mut products = [S::default(); TOGETHER * WIDTH];
+        for (group, out) in out.chunks_mut(TOGETHER * outputs).enumerate() {
+            let first = first + group * TOGETHER;
+            let rows: [usize; TOGETHER] = std::array::from_fn(|r| first + r);
+            let rows = &rows[..out.len() / outputs];
+            for (k, block) in self.lanes.chunks(self.w.n_features).enumerate() {
+                x.products(rows, block, &mut products, WIDTH);
+                let own = k * WIDTH..outputs.min((k + 1) * WIDTH);
+                for (out, products) in out.chunks_mut(outputs).zip(products.chunks(WIDTH)) {
+                    let numbers = out[own.clone()].iter_mut().zip(products).zip(&b[own.clone()]);
+                    numbers.for_each(|((out, p), b)| *out = a * (p.to_f64() + constant * b));
+                }
+            }
+        }
+    }
+
+    /// The same on the threads of the current rayon pool.
+    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+        let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
+        side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));
     }
 }
 

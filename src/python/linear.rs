@@ -97,11 +97,16 @@ fn scores<'py, X: Rows>(
     let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
     // Few products are not worth the threads.
     let pool = pool_for(threads, rows.n_rows() / FEW)?;
+    let panel = py.detach(|| if rows.n_rows() < MANY { Ok(None) } else { model.panel() })?;
     in_pieces_from(py, first_of(outputs * rows.n_features()), rows.n_rows(), |piece| {
         let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
-        match &pool {
-            Some(pool) => pool.install(|| model.scores_side_by_side(rows, first, out)),
-            None => {
+        match (&panel, &pool) {
+            (Some(panel), Some(pool)) => {
+                pool.install(|| panel.scores_side_by_side(rows, first, out))
+            }
+            (Some(panel), None) => panel.scores(rows, first, out),
+            (None, Some(pool)) => pool.install(|| model.scores_side_by_side(rows, first, out)),
+            (None, None) => {
                 for (i, out) in piece.zip(out.chunks_mut(outputs)) {
                     model.score(rows.row(i), out);
                 }
@@ -114,6 +119,9 @@ fn scores<'py, X: Rows>(
 
 /// Rows that are scored by one thread.
 const FEW: usize = 512;
+
+/// Rows that are worth it to lay out the weights of all classes anew.
+const MANY: usize = 64;
 
 /// What predicts, in the scalar that it was trained in.
 enum Model {
