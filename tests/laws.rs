@@ -562,3 +562,44 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
         assert!(distance(&v, &w) < 1e-3, "{lambda}");
     }
 }
+
+/// Products of matrices and scores row by row are the same numbers, however many outputs and rows, and on however many
+/// threads.
+#[test]
+fn a_panel_scores_as_rows_do() {
+    fn law<X: Rows>(w: &Linear<X::Scalar>, x: &X, tol: f64) {
+        let panel = w.panel().unwrap().expect("enough outputs");
+        let k = w.outputs();
+        for (first, count) in [(0, 1), (3, 25), (0, 300), (299, 1), (7, 0)] {
+            let mut want = vec![0.0; count * k];
+            for (i, want) in want.chunks_mut(k).enumerate() {
+                w.score(x.row(first + i), want);
+            }
+            let (mut got, mut side_by_side) = (vec![1.0; count * k], vec![2.0; count * k]);
+            panel.scores(x, first, &mut got);
+            panel.scores_side_by_side(x, first, &mut side_by_side);
+            assert_eq!(got, side_by_side);
+            let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f64::max) < tol, "{k} outputs, {count} rows from {first}");
+        }
+    }
+    for k in [8, 31, 32, 33, 70] {
+        let problem = Problem::of_classes(300, 7, k, k as u64).rounded();
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        let params = Params { lambda: 0.1, ..Params::default() };
+        let mut trainer = trainer::<f64, _>(CrammerSinger { classes: k }, 7, params);
+        trainer.run(&data, 0..300).unwrap();
+        let w = trainer.hypothesis();
+        let x = problem.single();
+        law(w, &problem.dense(), 1e-12);
+        law(w, &problem.csr().view(), 1e-12);
+        law(&w.convert::<f32>(), &Dense::new(&x, 300, 7).unwrap(), 1e-4);
+        law(&w.convert::<f32>(), &problem.csr_of(|x| x as f32).view(), 1e-4);
+        // A column that there is not is no number.
+        let csr = Csr::new(&[0_i32, 1], &[99], &[1.0], 100).unwrap();
+        let mut out = vec![0.0; k];
+        w.panel().unwrap().expect("enough outputs").scores(&csr, 0, &mut out);
+        assert!(out.iter().all(|s| s.is_nan()));
+    }
+    assert!(Linear::<f32>::new(2, 3, 1.0).unwrap().panel().unwrap().is_none());
+}

@@ -476,14 +476,15 @@ def test_predictions_are_products(examples):
     """Linear scores are those of scikit-learn's own product, whatever the dtypes."""
     X, y = examples
     for kind in (np.float32, np.float64):
-        for multi in (y, np.arange(60) % 3):
+        for multi in (y, np.arange(60) % 3, np.arange(60) % 20):
             model = PegasosClassifier(multi_class="ovr", max_iter=5).fit(X.astype(kind), multi)
             for dtype in (np.float32, np.float64, np.int64):
-                rows = (3 * X).astype(dtype)
+                rows = sparse.vstack([(3 * X).astype(dtype)] * 2, format="csr")
                 want = rows @ model.coef_.T.astype(np.float64) + model.intercept_
                 got = model.decision_function(rows)
                 assert np.allclose(got, want.reshape(got.shape), rtol=1e-5, atol=1e-4)
-                assert (model.decision_function(rows.toarray()) - got).max() < 1e-3
+                assert abs(model.decision_function(rows.toarray()) - got).max() < 1e-3
+                assert abs(model.decision_function(rows[:5]) - got[:5]).max() < 1e-3
 
 
 def test_svc_agrees_where_the_kernel_is_precomputed():
