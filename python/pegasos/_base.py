@@ -71,6 +71,29 @@ def warn_of_gap(
     )
 
 
+class NoBar:
+    """Stands for a progress bar that nobody wants.
+
+    tqdm takes locks for one that shows nothing, too, and what is forked by another thread at that moment would
+    wait for them for ever.
+    """
+
+    n = 0
+    total = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, _: float = 1) -> None:
+        """Shows nothing."""
+
+    def set_postfix(self, **_: object) -> None:
+        """Shows nothing."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after which the estimator holds what it had learned by then."""
 
@@ -309,15 +332,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         if self.tol is not None:
             warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certify, stacklevel=5)
 
-    def _bar(self, total: int) -> tqdm:
+    def _bar(self, total: int) -> tqdm | NoBar:
         """A progress bar of rows, if it is wanted."""
-        return tqdm(
-            total=total,
-            desc=type(self).__name__,
-            unit=" rows",
-            unit_scale=True,
-            disable=not self.verbose,
-        )
+        if not self.verbose:
+            return NoBar()
+        return tqdm(total=total, desc=type(self).__name__, unit=" rows", unit_scale=True)
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         if self.class_weight == "balanced":

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tqdm import tqdm
 
+    from pegasos._base import NoBar
+
 #: Epochs without progress that end a fit on a budget.
 _PATIENCE = 5
 
@@ -367,7 +369,7 @@ class KernelMachine(_PegasosBase):
     def _run_options(self) -> dict[str, Any]:
         return {} if self.history is None else {"every": int(self.history)}
 
-    def _progress(self, bar: tqdm) -> Callable[[int, int], None] | None:
+    def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], None] | None:
         """Shows how many examples there were, and how many of them were right when they came."""
         if not self.verbose:
             return None
