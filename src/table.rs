@@ -54,14 +54,16 @@ impl<T: Scalar> Table<T> {
     #[inline(always)]
     pub(crate) fn promise(&mut self, what: &'static str, more: usize) -> Result<(), Error> {
         if let Kept::Few(rows) = &self.rows {
-            self.promised += more;
-            if self.promised > self.room {
-                // Every list has room for as many again.
+            let mut promised = self.promised + more;
+            if promised > self.room {
                 let kept: usize = rows.iter().map(Vec::len).sum();
-                self.promised = kept + more;
-                self.room = 2 * self.promised + 4 * rows.len();
-                memory::check::<(u32, T)>(what, &[2 * (self.room - kept)])?;
+                promised = kept + more;
+                let room = 2 * promised + 4 * rows.len();
+                // Twice, as a list may have room for as many again as it holds.
+                memory::check::<(u32, T)>(what, &[2 * (room - kept)])?;
+                self.room = room;
             }
+            self.promised = promised;
         }
         Ok(())
     }
