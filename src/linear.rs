@@ -26,7 +26,7 @@ const SMALLEST_SCALE: f64 = 1e-9;
 const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
 
 /// Fewer outputs than these are scored one by one.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 /// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
 const TOGETHER: usize = 4 * TILE;

@@ -97,7 +97,10 @@ fn scores<'py, X: Rows>(
     let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
     // Few products are not worth the threads.
     let pool = pool_for(threads, rows.n_rows() / FEW)?;
-    let panel = py.detach(|| if rows.n_rows() < MANY { Ok(None) } else { model.panel() })?;
+    // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
+    let worth = MANY.max(if X::SPARSE { rows.n_features() / STORED } else { 0 });
+    let lay_out = || model.panel().ok().flatten();
+    let panel = py.detach(|| if rows.n_rows() < worth { None } else { lay_out() });
     in_pieces_from(py, first_of(outputs * rows.n_features()), rows.n_rows(), |piece| {
         let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
         match (&panel, &pool) {
@@ -122,6 +125,9 @@ const FEW: usize = 512;
 
 /// Rows that are worth it to lay out the weights of all classes anew.
 const MANY: usize = 64;
+
+/// Features that a sparse row stores, at a guess.
+const STORED: usize = 16;
 
 /// What predicts, in the scalar that it was trained in.
 enum Model {
