@@ -5,8 +5,7 @@ use pegasos::{
     Expansion, Hinge, Hypothesis, Kernel, Loss, Maintenance, Params, Rows, Schedule, Trainer,
 };
 
-mod generated;
-use generated::{Problem, Rule, dot};
+use crate::generated::{Problem, Rule, dot};
 
 /// Narrow enough for kernel matrices that can be inverted to many digits, by the test too.
 const RBF: Kernel = Kernel::Rbf { gamma: 2.0 };

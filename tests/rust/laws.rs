@@ -6,8 +6,9 @@ use pegasos::{
     Wide, run_all,
 };
 
-mod generated;
-use generated::{CLASSES, HINGE, Problem, add, distance, dot, flat, sharded_epochs, trainer};
+use crate::generated::{
+    CLASSES, HINGE, Problem, add, distance, dot, flat, sharded_epochs, trainer,
+};
 
 /// One choice of each part of the loop at a time, and some together.
 fn compositions() -> Vec<Params> {
@@ -511,7 +512,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
     let two = CrammerSinger { classes: 2 };
     let halves = |w: &[f64]| {
         let (f0, f1) = w.split_at(7);
-        generated::difference(f1, f0)
+        crate::generated::difference(f1, f0)
     };
     let order: Vec<usize> =
         (0..4).flat_map(|epoch| Sampling::Shuffle.epoch(80, 7, epoch).unwrap()).collect();

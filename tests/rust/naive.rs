@@ -5,8 +5,7 @@ use pegasos::{
     Hypothesis, Linear, Loss, Params, Rows, Sampling, Schedule, Shards, Trainer,
 };
 
-mod generated;
-use generated::{Problem, Rule, add, distance, dot, flat, shrink_into, sign};
+use crate::generated::{Problem, Rule, add, distance, dot, flat, shrink_into, sign};
 
 /// Algorithm 1 of Shalev-Shwartz et al. (2011) with its options, w written out at every step.
 #[derive(Clone, Copy)]

@@ -1,7 +1,5 @@
 //! Small random problems, the same on every machine, and what the papers say of them, written out.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use pegasos::{
     AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, Examples, Hinge, Linear, Loss, Params, Rows,
     Sampling, Scalar, Shards, Trainer,

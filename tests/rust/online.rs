@@ -5,8 +5,9 @@ use pegasos::{
     Loss, Params, Regret, Rows, Schedule, Simplex, Trainer,
 };
 
-mod generated;
-use generated::{Problem, Rule, Uniform, add, difference, distance, dot, flat, norm, shrink_into};
+use crate::generated::{
+    Problem, Rule, Uniform, add, difference, distance, dot, flat, norm, shrink_into,
+};
 
 const RADIUS: f64 = 1.5;
 const BALL: Ball = Ball { radius: RADIUS };

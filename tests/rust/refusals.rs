@@ -5,8 +5,7 @@ use pegasos::{
     Flight, KeptRow, Kernel, Linear, Loss, Maintenance, Params, Regret, Schedule, Shards, Trainer,
 };
 
-mod generated;
-use generated::{CLASSES, HINGE, flat, trainer};
+use crate::generated::{CLASSES, HINGE, flat, trainer};
 
 #[test]
 fn bad_rows_stop_a_run_before_they_are_learned() {
@@ -308,7 +307,7 @@ fn what_memory_cannot_hold_is_refused() {
     let x = [1.0, 2.0];
     let data = Examples::new(Dense::new(&x, 2, 1).unwrap(), &[0, 1], None).unwrap();
     let loss = pegasos::CrammerSinger { classes: 2 };
-    let mut trainer = generated::trainer(loss, 1, Params::default());
+    let mut trainer = crate::generated::trainer(loss, 1, Params::default());
     trainer.keep_ledger(2);
     assert!(trainer.ledger().is_some_and(|ledger| ledger.len() == 2 && ledger.sums(1).is_empty()));
     trainer.run(&data, [0, 1]).unwrap();

@@ -6,8 +6,7 @@ use pegasos::{
     Trainer,
 };
 
-mod generated;
-use generated::{Problem, Rule, dot};
+use crate::generated::{Problem, Rule, dot};
 
 const HINGE: Binary<Hinge> = Binary { loss: Hinge, positive: 1 };
 const CLASSES: CrammerSinger = CrammerSinger { classes: 4 };

@@ -5,8 +5,7 @@ use pegasos::{
     Examples, Loss, Params, Rows, Sampling, Schedule, Shards,
 };
 
-mod generated;
-use generated::{
+use crate::generated::{
     CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, norm, sharded_epochs, sign, trainer,
 };
 

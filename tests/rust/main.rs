@@ -1,0 +1,14 @@
+//! The crate from outside, as one binary: what a file is about stands at its top.
+//!
+//! `cargo test --test rust dual::` runs the tests of `dual.rs`, `cargo test --test rust dual::name -- --exact` one.
+
+mod budget;
+mod dual;
+mod generated;
+mod kernels;
+mod laws;
+mod memory;
+mod naive;
+mod online;
+mod refit;
+mod refusals;
