@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use pegasos::{Dense, Expansion, Hypothesis, Kernel, Lanes, Rows, Scalar, WIDTH};
+use pegasos::{Dense, Expansion, Hypothesis, Kernel, Lanes, Matrix, Scalar, WIDTH};
 
 /// The least seconds of a few tries of about 0.2 s each.
 fn seconds(mut f: impl FnMut()) -> f64 {
@@ -56,7 +56,7 @@ fn rows<S: Scalar>(name: &str) {
     for d in [16, 256, 784] {
         for vectors in [500, 5000] {
             let (x, z) = (numbers::<S>(ROWS * d), numbers::<S>(vectors * d));
-            let x = Dense::new(&x, ROWS, d).expect("a matrix");
+            let x = Matrix::from(Dense::new(&x, ROWS, d).expect("a matrix"));
             let z = Dense::new(&z, vectors, d).expect("a matrix");
             let kernel = Kernel::Rbf { gamma: 1.0 / d as f64 };
             let mut w = Expansion::new(kernel, 1, d).expect("an expansion");

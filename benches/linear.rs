@@ -7,8 +7,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pegasos::{
-    AnyLoss, Average, Binary, Block, Csr, Dense, Examples, Linear, Params, Rows, Sampling, Scalar,
-    Trainer,
+    AnyLoss, Average, Binary, Block, Csr, Dense, Examples, Linear, Matrix, Params, Sampling,
+    Scalar, Trainer,
 };
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -18,7 +18,14 @@ fn uniform(rng: &mut Pcg64) -> f64 {
 }
 
 /// One epoch over `x`, from nothing.
-fn epochs<X: Rows>(c: &mut Criterion, name: &str, x: X, y: &[u32], stored: usize) {
+fn epochs<'a, S: Scalar>(
+    c: &mut Criterion,
+    name: &str,
+    x: impl Into<Matrix<'a, S>>,
+    y: &'a [u32],
+    stored: usize,
+) {
+    let x = x.into();
     let (n, d) = (x.n_rows(), x.n_features());
     let data = Examples::new(x, y, None).expect("a well-formed problem");
     let mut group = c.benchmark_group(name);
@@ -45,7 +52,7 @@ fn epochs<X: Rows>(c: &mut Criterion, name: &str, x: X, y: &[u32], stored: usize
     for (case, loss, sampling, params) in cases {
         group.bench_function(BenchmarkId::from_parameter(case), |b| {
             b.iter(|| {
-                let linear = Linear::<X::Scalar>::new(1, d, 1.0).expect("weights");
+                let linear = Linear::<S>::new(1, d, 1.0).expect("weights");
                 let loss = Binary { loss, positive: 1 };
                 let mut trainer = Trainer::new(linear, loss, params).expect("parameters");
                 trainer.keep_ledger(n);

@@ -7,42 +7,88 @@
 //! whoever sees one asks [`Examples::diagnose`] for the reason.
 
 use crate::error::Error;
+use crate::memory;
 use crate::scalar::{Index, Scalar};
-use crate::simd::{self, Lanes, TILE, WIDTH};
+use crate::simd::{self, Lanes, TILE, WIDTH, Weigh};
 
-/// One example's features, borrowed.
-pub trait Row: Copy + Send + Sync {
-    /// What the features are stored in.
-    type Scalar: Scalar;
-    /// `<x, v>`; not finite if a feature is not, if the sum overflows, or if a column index lies
-    /// outside `v`. O(nnz).
-    fn dot(self, v: &[Self::Scalar]) -> f64;
+/// One example's features, borrowed: a few words, passed by value. The layout is matched once for each of these
+/// operations, which are the ones that look at every feature; nothing above them knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Row<'a, S> {
+    /// Every feature.
+    Dense(&'a [S]),
+    /// The stored features: their columns and, as many, their values.
+    Sparse32(&'a [i32], &'a [S]),
+    /// The same with wide column numbers.
+    Sparse64(&'a [i64], &'a [S]),
+}
+
+/// Calls `$dense` with the features of a dense row, or `$sparse` with columns and values.
+macro_rules! by_layout {
+    ($row:expr, $x:ident => $dense:expr, $indices:ident, $values:ident => $sparse:expr) => {
+        match $row {
+            Row::Dense($x) => $dense,
+            Row::Sparse32($indices, $values) => $sparse,
+            Row::Sparse64($indices, $values) => $sparse,
+        }
+    };
+}
+
+impl<S: Scalar> Row<'_, S> {
+    /// `<x, v>`, summed in the scalar of the weights; not finite if a feature is not, if the sum overflows, or if a
+    /// column index lies outside `v`. O(nnz).
+    #[inline(always)]
+    pub fn dot<V>(self, v: &[V]) -> f64
+    where
+        S: Weigh<V>,
+    {
+        by_layout!(self, x => S::dot(x, v), j, x => S::gather_dot(j, x, v))
+    }
+
     /// [`dot`](Row::dot) with each of `out.len()` weight vectors of `n_features` entries, row after row
     /// in `w`.
-    #[inline]
-    fn dots(self, w: &[Self::Scalar], n_features: usize, out: &mut [f64]) {
+    #[inline(always)]
+    pub fn dots<V>(self, w: &[V], n_features: usize, out: &mut [f64])
+    where
+        S: Weigh<V>,
+    {
+        if let Row::Dense(x) = self {
+            debug_assert_eq!(n_features, x.len());
+            return S::dots(x, w, out);
+        }
         for (o, out) in out.iter_mut().enumerate() {
             *out = self.dot(&w[o * n_features..(o + 1) * n_features]);
         }
     }
-    /// [`dots`](Row::dots) with weights in f64 whatever the row's scalar.
-    #[inline]
-    fn dots_wide(self, w: &[f64], n_features: usize, out: &mut [f64]) {
-        for (o, out) in out.iter_mut().enumerate() {
-            *out = self.dot_wide(&w[o * n_features..(o + 1) * n_features]);
-        }
-    }
+
     /// `v += c x`; returns the change of `<v, v>`, which is how the norm of the weights is carried
     /// along without a pass of its own. O(nnz).
-    fn axpy(self, c: f64, v: &mut [Self::Scalar]) -> f64;
-    /// [`dot`](Row::dot) with weights in f64 whatever the row's scalar, summed in f64.
-    fn dot_wide(self, v: &[f64]) -> f64;
-    /// [`axpy`](Row::axpy) on weights in f64 whatever the row's scalar.
-    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64;
+    #[inline(always)]
+    pub fn axpy<V>(self, c: f64, v: &mut [V]) -> f64
+    where
+        S: Weigh<V>,
+    {
+        by_layout!(self, x => S::axpy(c, x, v), j, x => S::scatter_axpy(c, j, x, v))
+    }
+
     /// `out[k] = <x, vector k of a block>`; NaN if a column index lies outside the block.
-    fn products(self, block: &[Lanes<Self::Scalar>], out: &mut [Self::Scalar; WIDTH]);
-    /// The features in these columns. O(nnz + columns), O(columns) for dense rows.
-    fn pick(self, columns: &[usize], out: &mut [Self::Scalar]) {
+    pub fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
+        by_layout!(
+            self,
+            x => S::products(&[x], block, out, WIDTH),
+            j, x => S::sparse_products(j, x, block, out)
+        )
+    }
+
+    /// The features in these columns; NaN for columns that a dense row does not have. O(nnz + columns), O(columns)
+    /// for dense rows.
+    pub fn pick(self, columns: &[usize], out: &mut [S]) {
+        if let Row::Dense(x) = self {
+            for (j, out) in columns.iter().zip(out) {
+                *out = x.get(*j).copied().unwrap_or(S::from_f64(f64::NAN));
+            }
+            return;
+        }
         let mut dense = vec![0.0; columns.iter().max().map_or(0, |j| j + 1)];
         self.for_each(|j, x| {
             if let Some(v) = dense.get_mut(j) {
@@ -50,85 +96,94 @@ pub trait Row: Copy + Send + Sync {
             }
         });
         for (j, out) in columns.iter().zip(out) {
-            *out = Self::Scalar::from_f64(dense[*j]);
+            *out = S::from_f64(dense[*j]);
         }
     }
+
     /// Calls `f(column, value)` for every stored feature. O(nnz).
-    fn for_each(self, f: impl FnMut(usize, f64));
+    #[inline]
+    pub fn for_each(self, mut f: impl FnMut(usize, f64)) {
+        by_layout!(
+            self,
+            x => x.iter().enumerate().for_each(|(j, x)| f(j, x.to_f64())),
+            j, x => j.iter().zip(x).for_each(|(j, x)| f(j.position(), x.to_f64()))
+        )
+    }
+
     /// Makes this row, into a block that holds zeros there, the vector of a lane. Column indices outside the
     /// block are passed over.
-    #[inline]
-    fn pack(self, block: &mut [Lanes<Self::Scalar>], lane: usize) {
+    pub fn pack(self, block: &mut [Lanes<S>], lane: usize) {
+        if let Row::Dense(x) = self {
+            block.iter_mut().zip(x).for_each(|(lanes, x)| lanes.0[lane] = *x);
+            return;
+        }
         self.for_each(|j, x| {
             // A column that occurs twice counts as the sum.
             if let Some(lanes) = block.get_mut(j) {
                 let z = &mut lanes.0[lane];
-                *z = Self::Scalar::from_f64(z.to_f64() + x);
+                *z = S::from_f64(z.to_f64() + x);
             }
         });
     }
+
+    /// `<x, x>`, columns that occur twice taken together. O(nnz).
+    pub fn norm2(self) -> f64 {
+        match self {
+            Row::Dense(x) => square_of(x),
+            Row::Sparse32(j, _) if ascends(j) => self.plain_square(),
+            Row::Sparse64(j, _) if ascends(j) => self.plain_square(),
+            _ => {
+                let mut entries: Vec<(usize, f64)> = Vec::new();
+                self.for_each(|j, x| entries.push((j, x)));
+                entries.sort_by_key(|entry| entry.0);
+                // In the scalar, as the sum is stored where it is.
+                let add = |sum: f64, entry: &(usize, f64)| S::from_f64(sum + entry.1).to_f64();
+                let columns = entries.chunk_by(|a, b| a.0 == b.0);
+                columns.map(|same| same.iter().fold(0.0, add)).map(|x| x * x).sum()
+            }
+        }
+    }
+
+    /// The sum of the squares of all stored numbers.
+    fn plain_square(self) -> f64 {
+        by_layout!(self, x => square_of(x), _j, x => {
+            x.iter().map(|x| x.to_f64() * x.to_f64()).sum()
+        })
+    }
+
     /// A copy that outlives the matrix.
-    fn keep(self) -> KeptRow<Self::Scalar>;
-    /// `<x, x>`. O(nnz).
-    fn norm2(self) -> f64 {
-        let mut sum = 0.0;
-        self.for_each(|_, x| sum += x * x);
-        sum
-    }
-}
-
-/// A row in whatever scalar, for weights in f64: nothing is copied, all arithmetic is in f64.
-#[derive(Clone, Copy, Debug)]
-pub struct Wide<R>(pub R);
-
-impl<R: Row> Row for Wide<R> {
-    type Scalar = f64;
-    #[inline]
-    fn dot(self, v: &[f64]) -> f64 {
-        self.0.dot_wide(v)
-    }
-    #[inline]
-    fn dots(self, w: &[f64], n_features: usize, out: &mut [f64]) {
-        self.0.dots_wide(w, n_features, out);
-    }
-    #[inline]
-    fn axpy(self, c: f64, v: &mut [f64]) -> f64 {
-        self.0.axpy_wide(c, v)
-    }
-    #[inline]
-    fn dot_wide(self, v: &[f64]) -> f64 {
-        self.0.dot_wide(v)
-    }
-    #[inline]
-    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        self.0.axpy_wide(c, v)
-    }
-    fn products(self, block: &[Lanes<f64>], out: &mut [f64; WIDTH]) {
-        *out = [0.0; WIDTH];
-        self.for_each(|j, x| match block.get(j) {
-            Some(lanes) => out.iter_mut().zip(&lanes.0).for_each(|(out, z)| *out += x * z),
-            None => *out = [f64::NAN; WIDTH],
-        });
-    }
-    fn for_each(self, f: impl FnMut(usize, f64)) {
-        self.0.for_each(f);
-    }
-    fn norm2(self) -> f64 {
-        self.0.norm2()
-    }
-    fn keep(self) -> KeptRow<f64> {
-        let widen = |values: Vec<R::Scalar>| values.into_iter().map(Scalar::to_f64).collect();
-        match self.0.keep() {
-            KeptRow::Dense(values) => KeptRow::Dense(widen(values)),
-            KeptRow::Sparse { indices, values } => {
-                KeptRow::Sparse { indices, values: widen(values) }
-            }
+    pub fn keep(self) -> KeptRow<S> {
+        match self {
+            Row::Dense(x) => KeptRow::Dense(x.to_vec()),
+            Row::Sparse32(j, x) => KeptRow::Sparse {
+                indices: j.iter().map(|j| i64::from(*j)).collect(),
+                values: x.to_vec(),
+            },
+            Row::Sparse64(j, x) => KeptRow::Sparse { indices: j.to_vec(), values: x.to_vec() },
         }
     }
 }
 
+/// `<x, x>`, by several sums that need not wait for one another.
+fn square_of<S: Scalar>(x: &[S]) -> f64 {
+    let (chunks, rest) = x.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum += x.to_f64() * x.to_f64();
+        }
+    }
+    let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
+/// Whether no column occurs twice, as far as that is seen at once.
+fn ascends<I: Index>(indices: &[I]) -> bool {
+    indices.windows(2).all(|pair| pair[0].position() < pair[1].position())
+}
+
 /// A row that owns its features: of a gradient that is still in flight when a run ends, whose matrix
-/// may be gone when it arrives. `&KeptRow` is a [`Row`] that computes, bit for bit, what the row did
+/// may be gone when it arrives. Its [`row`](KeptRow::row) computes, bit for bit, what the row did
 /// that it is a copy of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeptRow<S> {
@@ -137,7 +192,7 @@ pub enum KeptRow<S> {
     /// The stored features.
     Sparse {
         /// Their columns.
-        indices: Vec<usize>,
+        indices: Vec<i64>,
         /// Their values.
         values: Vec<S>,
     },
@@ -146,155 +201,154 @@ pub enum KeptRow<S> {
 impl<S> KeptRow<S> {
     /// A row of zeros.
     pub(crate) const EMPTY: Self = KeptRow::Sparse { indices: Vec::new(), values: Vec::new() };
-}
 
-/// Calls a method of the row that a [`KeptRow`] is.
-macro_rules! of_kept {
-    ($kept:expr, $row:ident => $then:expr) => {
-        match $kept {
-            KeptRow::Dense(values) => {
-                let $row = DenseRow(values);
-                $then
-            }
-            KeptRow::Sparse { indices, values } => {
-                let $row = CsrRow { indices, values };
-                $then
-            }
+    /// The row.
+    #[inline]
+    pub fn row(&self) -> Row<'_, S> {
+        match self {
+            KeptRow::Dense(values) => Row::Dense(values),
+            KeptRow::Sparse { indices, values } => Row::Sparse64(indices, values),
         }
-    };
-}
-
-impl<S: Scalar> Row for &KeptRow<S> {
-    type Scalar = S;
-    fn dot(self, v: &[S]) -> f64 {
-        of_kept!(self, row => row.dot(v))
-    }
-    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
-        of_kept!(self, row => row.axpy(c, v))
-    }
-    fn dot_wide(self, v: &[f64]) -> f64 {
-        of_kept!(self, row => row.dot_wide(v))
-    }
-    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        of_kept!(self, row => row.axpy_wide(c, v))
-    }
-    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
-        of_kept!(self, row => row.products(block, out))
-    }
-    fn for_each(self, f: impl FnMut(usize, f64)) {
-        of_kept!(self, row => row.for_each(f));
-    }
-    fn norm2(self) -> f64 {
-        of_kept!(self, row => row.norm2())
-    }
-    fn keep(self) -> KeptRow<S> {
-        self.clone()
     }
 }
 
-/// A matrix of examples: rows by number.
-pub trait Rows: Sync {
-    /// What the features are stored in.
-    type Scalar: Scalar;
-    /// Whether rows store only features that are not 0, in general.
-    const SPARSE: bool;
-    /// The row type.
-    type Row<'a>: Row<Scalar = Self::Scalar>
-    where
-        Self: 'a;
+/// A matrix of examples, rows by number: a view of the caller's arrays. Made from a [`Dense`] or a [`Csr`], or by
+/// the crate from rows that it keeps.
+#[derive(Clone, Copy, Debug)]
+pub enum Matrix<'a, S> {
+    /// Every feature of every row.
+    Dense(Dense<'a, S>),
+    /// The features that are stored.
+    Csr32(Csr<'a, S, i32>),
+    /// The same with wide indices.
+    Csr64(Csr<'a, S, i64>),
+    /// Rows that are kept one by one, of so many features.
+    Kept(&'a [KeptRow<S>], usize),
+    /// Rows that are computed when they are needed.
+    Window(&'a Window<S>),
+}
+
+impl<'a, S> From<Dense<'a, S>> for Matrix<'a, S> {
+    fn from(x: Dense<'a, S>) -> Self {
+        Matrix::Dense(x)
+    }
+}
+
+impl<'a, S> From<Csr<'a, S, i32>> for Matrix<'a, S> {
+    fn from(x: Csr<'a, S, i32>) -> Self {
+        Matrix::Csr32(x)
+    }
+}
+
+impl<'a, S> From<Csr<'a, S, i64>> for Matrix<'a, S> {
+    fn from(x: Csr<'a, S, i64>) -> Self {
+        Matrix::Csr64(x)
+    }
+}
+
+impl<'a, S: Scalar> Matrix<'a, S> {
     /// Number of rows.
-    fn n_rows(&self) -> usize;
+    pub fn n_rows(&self) -> usize {
+        match self {
+            Matrix::Dense(x) => x.n_rows,
+            Matrix::Csr32(x) => x.indptr.len() - 1,
+            Matrix::Csr64(x) => x.indptr.len() - 1,
+            Matrix::Kept(rows, _) => rows.len(),
+            Matrix::Window(x) => x.n_rows,
+        }
+    }
+
     /// Number of columns.
-    fn n_features(&self) -> usize;
+    pub fn n_features(&self) -> usize {
+        match self {
+            Matrix::Dense(x) => x.n_features,
+            Matrix::Csr32(x) => x.n_features,
+            Matrix::Csr64(x) => x.n_features,
+            Matrix::Kept(_, n_features) => *n_features,
+            Matrix::Window(x) => x.n_features,
+        }
+    }
+
+    /// Whether rows store only features that are not 0, in general.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Matrix::Csr32(_) | Matrix::Csr64(_) | Matrix::Kept(..))
+    }
+
     /// Row `i`.
     ///
     /// # Panics
-    /// If `i` is not below [`n_rows`](Rows::n_rows).
-    fn row(&self, i: usize) -> Self::Row<'_>;
+    /// If `i` is not below [`n_rows`](Matrix::n_rows).
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> Row<'a, S> {
+        match self {
+            Matrix::Dense(x) => x.row(i),
+            Matrix::Csr32(x) => x.row(i),
+            Matrix::Csr64(x) => x.row(i),
+            Matrix::Kept(rows, _) => rows[i].row(),
+            Matrix::Window(x) => x.row(i),
+        }
+    }
+
     /// [`Row::products`] of these rows, those of row `rows[r]` to `out[r * stride..r * stride + WIDTH]`.
-    fn products(
+    pub(crate) fn products(
         &self,
         rows: &[usize],
-        block: &[Lanes<Self::Scalar>],
-        out: &mut [Self::Scalar],
+        block: &[Lanes<S>],
+        out: &mut [S],
         stride: usize,
     ) {
-        for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
-            if let Some(out) = out.first_chunk_mut() {
-                self.row(*i).products(block, out);
+        for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
+            if let Matrix::Dense(x) = self {
+                let slices: [&[S]; TILE] =
+                    std::array::from_fn(|r| x.features(rows[r.min(rows.len() - 1)]));
+                S::products(&slices[..rows.len()], block, out, stride);
+                continue;
+            }
+            for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+                if let Some(out) = out.first_chunk_mut() {
+                    self.row(*i).products(block, out);
+                }
             }
         }
     }
-    /// Asks for where row `i` begins and ends, well ahead of [`prefetch`](Rows::prefetch).
-    fn prefetch_bounds(&self, _i: usize) {}
+
+    /// Asks for where row `i` begins and ends, well ahead of [`prefetch`](Matrix::prefetch).
+    #[inline(always)]
+    pub(crate) fn prefetch_bounds(&self, i: usize) {
+        match self {
+            Matrix::Csr32(x) => simd::prefetch(x.indptr, i),
+            Matrix::Csr64(x) => simd::prefetch(x.indptr, i),
+            _ => {}
+        }
+    }
+
     /// Asks for the contents of row `i`, ahead of its use. In random order an epoch takes a third
     /// to a quarter of the time for it.
-    fn prefetch(&self, i: usize);
-}
-
-/// Rows that are kept one by one, as a matrix of so many features.
-#[derive(Clone, Copy)]
-pub(crate) struct KeptRows<'a, S>(pub &'a [KeptRow<S>], pub usize);
-
-impl<S: Scalar> Rows for KeptRows<'_, S> {
-    type Scalar = S;
-    const SPARSE: bool = true;
-    type Row<'a>
-        = &'a KeptRow<S>
-    where
-        Self: 'a;
-    fn n_rows(&self) -> usize {
-        self.0.len()
-    }
-    fn n_features(&self) -> usize {
-        self.1
-    }
-    fn row(&self, i: usize) -> &KeptRow<S> {
-        &self.0[i]
-    }
-    fn prefetch(&self, _: usize) {}
-}
-
-impl<X: Rows> Rows for &X {
-    type Scalar = X::Scalar;
-    const SPARSE: bool = X::SPARSE;
-    type Row<'a>
-        = X::Row<'a>
-    where
-        Self: 'a;
-    fn n_rows(&self) -> usize {
-        (**self).n_rows()
-    }
-    fn n_features(&self) -> usize {
-        (**self).n_features()
-    }
     #[inline(always)]
-    fn row(&self, i: usize) -> X::Row<'_> {
-        (**self).row(i)
-    }
-    fn products(
-        &self,
-        rows: &[usize],
-        block: &[Lanes<Self::Scalar>],
-        out: &mut [Self::Scalar],
-        stride: usize,
-    ) {
-        (**self).products(rows, block, out, stride);
-    }
-    #[inline(always)]
-    fn prefetch_bounds(&self, i: usize) {
-        (**self).prefetch_bounds(i);
-    }
-    #[inline(always)]
-    fn prefetch(&self, i: usize) {
-        (**self).prefetch(i);
+    pub(crate) fn prefetch(&self, i: usize) {
+        if let Matrix::Window(x) = self
+            && !x.is_kept(i)
+        {
+            return;
+        }
+        match self.row(i) {
+            Row::Dense(x) => simd::prefetch_all(x),
+            Row::Sparse32(j, x) => {
+                simd::prefetch_all(j);
+                simd::prefetch_all(x);
+            }
+            Row::Sparse64(j, x) => {
+                simd::prefetch_all(j);
+                simd::prefetch_all(x);
+            }
+        }
     }
 }
 
 /// A dense matrix in row-major order.
 ///
 /// ```
-/// use pegasos::{Dense, Row, Rows};
+/// use pegasos::Dense;
 ///
 /// let x = Dense::new(&[1.0, 2.0, 3.0, 4.0], 2, 2)?;
 /// assert_eq!(x.row(1).dot(&[10.0, 1.0]), 34.0);
@@ -320,123 +374,29 @@ impl<'a, S: Scalar> Dense<'a, S> {
         }
         Ok(Dense { values, n_rows, n_features })
     }
-}
 
-/// A dense row.
-#[derive(Clone, Copy, Debug)]
-pub struct DenseRow<'a, S>(&'a [S]);
+    /// Row `i`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> Row<'a, S> {
+        Row::Dense(self.features(i))
+    }
 
-impl<'a, S> DenseRow<'a, S> {
-    /// Of these features.
-    pub(crate) fn new(features: &'a [S]) -> Self {
-        DenseRow(features)
-    }
-}
-
-impl<S: Scalar> Row for DenseRow<'_, S> {
-    type Scalar = S;
-    #[inline]
-    fn dot(self, v: &[S]) -> f64 {
-        S::dot(self.0, v)
-    }
-    #[inline]
-    fn dots(self, w: &[S], n_features: usize, out: &mut [f64]) {
-        debug_assert_eq!(n_features, self.0.len());
-        S::dots(self.0, w, out);
-    }
-    #[inline]
-    fn dots_wide(self, w: &[f64], n_features: usize, out: &mut [f64]) {
-        debug_assert_eq!(n_features, self.0.len());
-        S::dots_wide(self.0, w, out);
-    }
-    #[inline]
-    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
-        S::axpy(c, self.0, v)
-    }
-    #[inline]
-    fn dot_wide(self, v: &[f64]) -> f64 {
-        S::dot_wide(self.0, v)
-    }
-    #[inline]
-    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        S::axpy_wide(c, self.0, v)
-    }
-    #[inline]
-    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
-        S::products(&[self.0], block, out, WIDTH);
-    }
-    fn pick(self, columns: &[usize], out: &mut [S]) {
-        for (j, out) in columns.iter().zip(out) {
-            *out = self.0.get(*j).copied().unwrap_or(S::from_f64(f64::NAN));
-        }
-    }
-    fn for_each(self, mut f: impl FnMut(usize, f64)) {
-        for (j, x) in self.0.iter().enumerate() {
-            f(j, x.to_f64());
-        }
-    }
-    #[inline]
-    fn pack(self, block: &mut [Lanes<S>], lane: usize) {
-        for (lanes, x) in block.iter_mut().zip(self.0) {
-            lanes.0[lane] = *x;
-        }
-    }
-    #[inline]
-    fn norm2(self) -> f64 {
-        // Several sums, that need not wait for one another.
-        let (chunks, rest) = self.0.as_chunks::<8>();
-        let mut sums = [0.0; 8];
-        for chunk in chunks {
-            for (sum, x) in sums.iter_mut().zip(chunk) {
-                *sum += x.to_f64() * x.to_f64();
-            }
-        }
-        let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
-        sums.iter().sum::<f64>() + rest
-    }
-    fn keep(self) -> KeptRow<S> {
-        KeptRow::Dense(self.0.to_vec())
-    }
-}
-
-impl<S: Scalar> Rows for Dense<'_, S> {
-    type Scalar = S;
-    const SPARSE: bool = false;
-    type Row<'a>
-        = DenseRow<'a, S>
-    where
-        Self: 'a;
-    fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-    fn n_features(&self) -> usize {
-        self.n_features
-    }
-    #[inline]
-    fn row(&self, i: usize) -> DenseRow<'_, S> {
+    #[inline(always)]
+    fn features(&self, i: usize) -> &'a [S] {
         let d = self.n_features;
-        DenseRow(&self.values[i * d..(i + 1) * d])
-    }
-    fn products(&self, rows: &[usize], block: &[Lanes<S>], out: &mut [S], stride: usize) {
-        for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
-            let slices: [&[S]; TILE] =
-                std::array::from_fn(|r| self.row(rows[r.min(rows.len() - 1)]).0);
-            S::products(&slices[..rows.len()], block, out, stride);
-        }
-    }
-    #[inline]
-    fn prefetch(&self, i: usize) {
-        let d = self.n_features;
-        simd::prefetch_all(&self.values[i * d..(i + 1) * d]);
+        &self.values[i * d..(i + 1) * d]
     }
 }
 
-/// A sparse matrix in compressed-sparse-row form, its indices of any integer type.
+/// A sparse matrix in compressed-sparse-row form, its indices `i32` or `i64`.
 ///
 /// Indices need not be sorted. One that occurs twice in a row stands for the sum of its values.
 ///
 /// ```
-/// use pegasos::{Csr, Row, Rows};
+/// use pegasos::Csr;
 ///
 /// // [[0, 5, 0], [7, 0, 9]]
 /// let x = Csr::new(&[0, 1, 3], &[1, 0, 2], &[5.0, 7.0, 9.0], 3)?;
@@ -498,94 +458,86 @@ impl<'a, S: Scalar, I: Index> Csr<'a, S, I> {
         }
         Ok(Csr { indptr, indices, values, n_features })
     }
-}
 
-/// A sparse row: parallel slices of columns and values.
-#[derive(Clone, Copy, Debug)]
-pub struct CsrRow<'a, S, I> {
-    indices: &'a [I],
-    values: &'a [S],
-}
-
-impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
-    type Scalar = S;
-    #[inline]
-    fn dot(self, v: &[S]) -> f64 {
-        S::gather_dot(self.indices, self.values, v)
-    }
-    #[inline]
-    fn axpy(self, c: f64, v: &mut [S]) -> f64 {
-        S::scatter_axpy(c, self.indices, self.values, v)
-    }
-    #[inline]
-    fn dot_wide(self, v: &[f64]) -> f64 {
-        S::gather_dot_wide(self.indices, self.values, v)
-    }
-    #[inline]
-    fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        S::scatter_axpy_wide(c, self.indices, self.values, v)
-    }
-    #[inline]
-    fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
-        S::sparse_products(self.indices, self.values, block, out);
-    }
-    fn for_each(self, mut f: impl FnMut(usize, f64)) {
-        for (j, x) in self.indices.iter().zip(self.values) {
-            f(j.position(), x.to_f64());
-        }
-    }
-    fn norm2(self) -> f64 {
-        let square = |x: f64| x * x;
-        if self.indices.windows(2).all(|pair| pair[0].position() < pair[1].position()) {
-            return self.values.iter().map(|x| square(x.to_f64())).sum();
-        }
-        // A column that occurs twice counts as the sum.
-        let mut entries: Vec<(usize, f64)> = Vec::with_capacity(self.values.len());
-        self.for_each(|j, x| entries.push((j, x)));
-        entries.sort_by_key(|entry| entry.0);
-        // In the scalar, as the sum is stored where it is.
-        let add = |sum: f64, entry: &(usize, f64)| S::from_f64(sum + entry.1).to_f64();
-        entries.chunk_by(|a, b| a.0 == b.0).map(|same| square(same.iter().fold(0.0, add))).sum()
-    }
-    fn keep(self) -> KeptRow<S> {
-        KeptRow::Sparse {
-            indices: self.indices.iter().map(|j| j.position()).collect(),
-            values: self.values.to_vec(),
-        }
+    /// A view of arrays that were checked by [`new`](Csr::new) when somebody borrowed them.
+    #[cfg(feature = "python")]
+    pub(crate) fn checked_before(
+        indptr: &'a [I],
+        indices: &'a [I],
+        values: &'a [S],
+        n_features: usize,
+    ) -> Self {
+        Csr { indptr, indices, values, n_features }
     }
 }
 
-impl<S: Scalar, I: Index> Rows for Csr<'_, S, I> {
-    type Scalar = S;
-    const SPARSE: bool = true;
-    type Row<'a>
-        = CsrRow<'a, S, I>
-    where
-        Self: 'a;
-    fn n_rows(&self) -> usize {
-        self.indptr.len() - 1
-    }
-    fn n_features(&self) -> usize {
-        self.n_features
-    }
-    #[inline]
-    fn row(&self, i: usize) -> CsrRow<'_, S, I> {
-        let span = self.indptr[i].position()..self.indptr[i + 1].position();
-        match (self.indices.get(span.clone()), self.values.get(span)) {
-            (Some(indices), Some(values)) => CsrRow { indices, values },
-            // Only where another thread has changed `indptr` since it was checked.
-            _ => CsrRow { indices: I::NOWHERE, values: S::ONE },
+/// The row of either kind of index.
+macro_rules! csr_row {
+    ($index:ty, $row:path) => {
+        impl<'a, S: Scalar> Csr<'a, S, $index> {
+            /// Row `i`.
+            ///
+            /// # Panics
+            /// If there are not so many.
+            #[inline(always)]
+            pub fn row(&self, i: usize) -> Row<'a, S> {
+                let span = self.indptr[i].position()..self.indptr[i + 1].position();
+                match (self.indices.get(span.clone()), self.values.get(span)) {
+                    (Some(indices), Some(values)) => $row(indices, values),
+                    // Only where another thread has changed `indptr` since it was checked.
+                    _ => $row(<$index>::NOWHERE, S::ONE),
+                }
+            }
         }
+    };
+}
+csr_row!(i32, Row::Sparse32);
+csr_row!(i64, Row::Sparse64);
+
+/// Rows of which the first ones are always there, and others while they are needed: what somebody computes a part at a
+/// time, as the features of a [`Span`](crate::Span).
+#[derive(Clone, Debug)]
+pub struct Window<S> {
+    n_rows: usize,
+    n_features: usize,
+    /// The first rows.
+    pub(crate) kept: Vec<S>,
+    /// Those that are there of the others.
+    pub(crate) window: Vec<S>,
+    /// Where in the window each other row stands, if it does.
+    pub(crate) places: Vec<u32>,
+}
+
+impl<S: Scalar> Window<S> {
+    /// Of which so many are kept; all zeros.
+    pub(crate) fn new(n_rows: usize, n_features: usize, kept: usize) -> Result<Self, Error> {
+        let places = memory::zeros("the places of features", &[n_rows - kept])?;
+        let kept = memory::zeros("features of examples", &[kept, n_features])?;
+        Ok(Window { n_rows, n_features, kept, window: Vec::new(), places })
     }
-    #[inline]
-    fn prefetch_bounds(&self, i: usize) {
-        simd::prefetch(self.indptr, i);
+
+    /// How many rows there are in all.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
     }
-    #[inline]
-    fn prefetch(&self, i: usize) {
-        let row = self.row(i);
-        simd::prefetch_all(row.indices);
-        simd::prefetch_all(row.values);
+
+    /// How many of them are always there.
+    pub(crate) fn n_kept(&self) -> usize {
+        self.n_rows - self.places.len()
+    }
+
+    #[inline(always)]
+    fn is_kept(&self, i: usize) -> bool {
+        i < self.n_kept()
+    }
+
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> Row<'_, S> {
+        let (values, at) = match i.checked_sub(self.n_kept()) {
+            None => (&self.kept, i),
+            Some(i) => (&self.window, self.places[i] as usize),
+        };
+        Row::Dense(&values[at * self.n_features..(at + 1) * self.n_features])
     }
 }
 
@@ -616,16 +568,21 @@ pub(crate) fn same_features(want: usize, got: usize) -> Result<(), Error> {
 /// # Ok::<(), pegasos::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Examples<'a, X> {
-    x: X,
+pub struct Examples<'a, S> {
+    x: Matrix<'a, S>,
     y: &'a [u32],
     weight: Option<&'a [f64]>,
 }
 
-impl<'a, X: Rows> Examples<'a, X> {
+impl<'a, S: Scalar> Examples<'a, S> {
     /// Joins rows, class numbers (one per row) and weights (one per row, finite, >= 0, one of them
     /// > 0; `None` for ones). An example of weight s counts s times in the mean loss. O(n_rows).
-    pub fn new(x: X, y: &'a [u32], weight: Option<&'a [f64]>) -> Result<Self, Error> {
+    pub fn new(
+        x: impl Into<Matrix<'a, S>>,
+        y: &'a [u32],
+        weight: Option<&'a [f64]>,
+    ) -> Result<Self, Error> {
+        let x = x.into();
         let n = x.n_rows();
         let lengths = [("y", Some(y.len())), ("sample_weight", weight.map(<[f64]>::len))];
         for (name, len) in lengths {
@@ -649,14 +606,27 @@ impl<'a, X: Rows> Examples<'a, X> {
         Ok(Examples { x, y, weight })
     }
 
+    /// Joins what was checked by [`new`](Examples::new) when somebody borrowed it.
+    #[cfg(feature = "python")]
+    pub(crate) fn checked_before(
+        x: Matrix<'a, S>,
+        y: &'a [u32],
+        weight: Option<&'a [f64]>,
+    ) -> Self {
+        Examples { x, y, weight }
+    }
+
     /// The same labels and weights of other rows, as many.
-    pub(crate) fn with_rows<'b, Y: Rows>(&'b self, x: &'b Y) -> Examples<'b, &'b Y> {
+    pub(crate) fn with_rows<'b>(&self, x: Matrix<'b, S>) -> Examples<'b, S>
+    where
+        'a: 'b,
+    {
         debug_assert_eq!(x.n_rows(), self.len());
         Examples { x, y: self.y, weight: self.weight }
     }
 
     /// The rows.
-    pub fn rows(&self) -> &X {
+    pub fn rows(&self) -> &Matrix<'a, S> {
         &self.x
     }
 
@@ -728,7 +698,7 @@ impl<'a, X: Rows> Examples<'a, X> {
                 stored += 1;
             });
             // False for NaN too.
-            let fits = norm2 <= X::Scalar::LARGEST_NORM2;
+            let fits = norm2 <= S::LARGEST_NORM2;
             if outside || !fits {
                 return Err(self.diagnose(i));
             }
@@ -739,7 +709,7 @@ impl<'a, X: Rows> Examples<'a, X> {
 }
 
 /// Why the score of a row is not finite.
-pub(crate) fn diagnose<X: Rows>(x: &X, i: usize) -> Error {
+pub(crate) fn diagnose<S: Scalar>(x: &Matrix<'_, S>, i: usize) -> Error {
     let d = x.n_features();
     let mut error = None;
     x.row(i).for_each(|j, x| {
@@ -757,8 +727,8 @@ pub(crate) fn diagnose<X: Rows>(x: &X, i: usize) -> Error {
 
 /// `<x, x>` of these rows, once their columns are checked.
 #[cfg(feature = "python")]
-pub(crate) fn squared_norms<X: Rows>(
-    x: &X,
+pub(crate) fn squared_norms<S: Scalar>(
+    x: &Matrix<'_, S>,
     rows: std::ops::Range<usize>,
 ) -> Result<Vec<f64>, Error> {
     let d = x.n_features();
@@ -772,8 +742,8 @@ pub(crate) fn squared_norms<X: Rows>(
 
 /// Refuses the first of these scores, some for each of the rows from `first` on, that is not finite.
 #[cfg(feature = "python")]
-pub(crate) fn check_scores<X: Rows>(
-    x: &X,
+pub(crate) fn check_scores<S: Scalar>(
+    x: &Matrix<'_, S>,
     first: usize,
     outputs: usize,
     scores: &[f64],

@@ -19,38 +19,19 @@
 //! * Certificate: for every a that is feasible `D(a) <= min P`, and `P - D` is the sum over the
 //!   examples of `s_i/n (loss + loss* + <a_i, scores>)`. What a pass sees of that sum, before each
 //!   step, tells when a real evaluation, which costs half an epoch, is worth its time.
-//! * Precision: w and a are f64 whatever the data, and no data are copied ([`Wide`]). P is evaluated
+//! * Precision: w and a are f64 whatever the data, and no data are copied ([`Linear::score_row`]). P is evaluated
 //!   at the weights as they will be handed out, rounded to the data's scalar, D at a. What Pegasos in
 //!   f32 has rounded away of w stays lost, and that is harmless: where no step would move anything the
 //!   gap is `lambda/2 ||w - w(a)||^2`, the square of a rounding.
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
 //!   every output but the first, of more than 64 outputs 16 more for each with `a_i` other than 0; 8 bytes a weight.
-//!
-//! # Which solver: the rule of `solver="auto"` in Python
-//!
-//! A step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as long as `lambda n` is
-//! below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too long, but
-//! its first epoch has little to hold on to. So:
-//!
-//! 1. One epoch of Pegasos if `lambda n > 1`, none otherwise.
-//! 2. More of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual
-//!    ascent. An evaluation is spared where the mean loss of the epoch shows that the gap is far off.
-//! 3. After five epochs of dual ascent, if the gap is still above ten times `tol`, or half of the objective,
-//!    and there are few features: a [`leap`](DualAscent::leap), and on.
-//!
-//! The figures it rests on are trials on one thread, to a relative gap of 1e-3. The generated words (600,000
-//! rows, lambda n = 60) have a gap of 0.2% after one epoch of Pegasos and 0.01% after one more of dual ascent,
-//! 0.1% after one more of Pegasos; at lambda n = 6 the two are 5% and 0.06%. From nothing dual ascent took 0.40
-//! and 0.51 s there, the rule 0.30 and 0.40. On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does
-//! not get there. Without the leap a9a at lambda = 1e-6 takes 0.92 s and 544 epochs' worth of visits, with it
-//! 0.12 s. `benches/converge.py` has the comparison with other packages.
 
 mod many;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::data::{Examples, Row, Rows, Wide};
+use crate::data::{Examples, Row};
 use crate::error::Error;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
@@ -59,7 +40,7 @@ use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
 use crate::newton::{Descent, Point};
-use crate::order::{Ahead, Sampling};
+use crate::order::{Ahead, Epoch, Sampling};
 use crate::scalar::{Scalar, all_finite};
 use crate::simd;
 use crate::table::Table;
@@ -168,9 +149,9 @@ impl<L: Loss> DualAscent<L> {
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
     /// where that is not feasible. From a = 0 if it keeps no ledger, or one whose bound is worse than the 0
     /// of a = 0.
-    pub fn take_over<S: Scalar, X: Rows<Scalar = S>, F: Feasible<Linear<S>>>(
+    pub fn take_over<S: Scalar, F: Feasible<Linear<S>>>(
         trainer: &Trainer<Linear<S>, L, F>,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Self, Error>
     where
         L: Clone,
@@ -225,17 +206,17 @@ impl<L: Loss> DualAscent<L> {
         &mut self,
         sampling: Sampling,
         seed: u64,
-    ) -> Result<impl Iterator<Item = usize> + Send + use<L>, Error> {
+    ) -> Result<Pass, Error> {
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
             Some(number) => {
                 let rows = 0..self.len() as u32;
-                let due = rows.filter(|&i| self.dual.kept(i as usize).len() > 1);
-                (due.collect(), NARROW + number)
+                let due: Vec<u32> =
+                    rows.filter(|&i| self.dual.kept(i as usize).len() > 1).collect();
+                (due, NARROW + number)
             }
             None => (self.due(), self.passes - 1),
         };
-        let order = sampling.epoch(due.len(), seed, number)?;
-        Ok(order.map(move |k| due[k] as usize))
+        Ok(Pass { order: sampling.epoch(due.len(), seed, number)?, due })
     }
 
     /// The rows that are due in a new pass, over all outputs.
@@ -261,10 +242,19 @@ impl<L: Loss> DualAscent<L> {
 
     /// Visits the examples in the given order. On an error (as in [`Trainer::run`]) it stops before
     /// the visit concerned.
-    pub fn run<X: Rows>(
+    pub fn run<S: Scalar>(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         order: impl IntoIterator<Item = usize>,
+    ) -> Result<Report, Error> {
+        self.go_on(data, Ahead::new(&mut order.into_iter()))
+    }
+
+    /// The loop of [`run`](DualAscent::run).
+    pub(crate) fn go_on<S: Scalar>(
+        &mut self,
+        data: &Examples<'_, S>,
+        mut order: Ahead<'_>,
     ) -> Result<Report, Error> {
         self.check(data)?;
         if self.narrow.now {
@@ -273,7 +263,6 @@ impl<L: Loss> DualAscent<L> {
         let mut glance = Glance::default();
         let c = 1.0 / (self.lambda * data.len() as f64);
         let mut report = Report::default();
-        let mut order = Ahead::new(order.into_iter());
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
         let mut dual = self.loss.zeros();
@@ -282,10 +271,10 @@ impl<L: Loss> DualAscent<L> {
             self.dual.prefetch(i);
             simd::prefetch(&self.q, i);
         })? {
-            let row = Wide(data.rows().row(i));
+            let row = data.rows().row(i);
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
-            self.w.score(row, scores);
+            self.w.score_row(row, scores);
             let q = self.know_q(i, row, weight);
             if !all_finite(scores) || !q.is_finite() {
                 return Err(data.diagnose(i));
@@ -323,7 +312,7 @@ impl<L: Loss> DualAscent<L> {
                 report.updates += 1;
                 self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
                 self.dual.write(i, dual);
-                self.w.add(i, row, coef);
+                self.w.add_row(row, coef);
             }
         }
         self.visits += report.examples as usize;
@@ -332,7 +321,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// `s_i ||x_i||^2/(lambda n)`.
     #[inline(always)]
-    fn know_q<R: Row>(&mut self, i: usize, row: Wide<R>, weight: f64) -> f64 {
+    fn know_q<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
         if q.is_nan() {
             let norm2 = row.norm2() + self.w.state().constant.powi(2);
@@ -371,7 +360,7 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// `D(a)`, up to rounding. O(examples + features).
-    pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+    pub fn dual_value<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
         let conjugates = self.sum_conjugates(data) / data.len() as f64;
         -conjugates - self.lambda / 2.0 * self.w.norm2_afresh()
     }
@@ -385,17 +374,17 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// Adds what these rows bring to `w(a)`. O(nnz).
-    pub(crate) fn add_image<X: Rows>(&mut self, data: &Examples<'_, X>, rows: Range<usize>) {
+    pub(crate) fn add_image<S: Scalar>(&mut self, data: &Examples<'_, S>, rows: Range<usize>) {
         let outputs = self.w.outputs();
         let mut coef = vec![0.0; outputs];
         for i in rows {
             let c = data.weight(i) / (self.lambda * data.len() as f64);
             self.dual.read(i, c, &mut coef);
-            self.w.add(i, Wide(data.rows().row(i)), &coef);
+            self.w.add_row(data.rows().row(i), &coef);
         }
     }
 
-    fn sum_conjugates<X: Rows>(&self, data: &Examples<'_, X>) -> f64 {
+    fn sum_conjugates<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
         let mut a = self.loss.zeros();
         let conjugate = |i| {
             self.dual.read(i, 1.0, a.as_mut());
@@ -408,7 +397,7 @@ impl<L: Loss> DualAscent<L> {
     /// found one; says whether. For losses of one score and few features only (elsewhere it finds
     /// nothing, at once): some dozen passes and factors in O(d^3). Worth its time where epoch after epoch
     /// the gap has hardly moved.
-    pub fn leap<X: Rows>(&mut self, data: &Examples<'_, X>, tol: f64) -> Result<bool, Error> {
+    pub fn leap<S: Scalar>(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
         let Some(mut leap) = self.begin_leap(data)? else {
             return Ok(false);
         };
@@ -417,18 +406,18 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// [`leap`](DualAscent::leap) by instalments.
-    pub(crate) fn begin_leap<X: Rows>(
+    pub(crate) fn begin_leap<S: Scalar>(
         &self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Option<Descent>, Error> {
         self.check(data)?;
         Ok(Descent::new(&self.loss, data, &self.w))
     }
 
     /// An instalment; says whether there is another.
-    pub(crate) fn leap_on<X: Rows>(
+    pub(crate) fn leap_on<S: Scalar>(
         &self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         leap: &mut Descent,
         tol: f64,
     ) -> bool {
@@ -436,7 +425,7 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// Lands where it is higher.
-    pub(crate) fn end_leap<X: Rows>(&mut self, data: &Examples<'_, X>, leap: Descent) -> bool {
+    pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
         let Some(Point { dual, w }) = leap.finish() else {
             return false;
@@ -455,9 +444,9 @@ impl<L: Loss> DualAscent<L> {
 
     /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many
     /// visits as there are examples.
-    pub fn solve<X: Rows>(
+    pub fn solve<S: Scalar>(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
         max_epochs: usize,
         seed: u64,
@@ -482,9 +471,9 @@ impl<L: Loss> DualAscent<L> {
 
     /// The objective at the [`result`](DualAscent::result), and D. One pass over the data in storage
     /// order, O(nnz).
-    pub fn certificate<X: Rows>(&mut self, data: &Examples<'_, X>) -> Result<Certificate, Error> {
+    pub fn certificate<S: Scalar>(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
         self.check(data)?;
-        let mut evaluation = self.evaluation::<X::Scalar>();
+        let mut evaluation = self.evaluation::<S>();
         evaluation.add(self, data, 0..data.len())?;
         evaluation.finish(self, data)
     }
@@ -506,6 +495,11 @@ impl<L: Loss> DualAscent<L> {
         self.dual.all()
     }
 
+    /// The strength of the regularisation.
+    pub(crate) fn lambda(&self) -> f64 {
+        self.lambda
+    }
+
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.dual.len()
@@ -516,7 +510,7 @@ impl<L: Loss> DualAscent<L> {
         self.len() == 0
     }
 
-    fn check<X: Rows>(&self, data: &Examples<'_, X>) -> Result<(), Error> {
+    fn check<S: Scalar>(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.w.check_features(data.rows().n_features())?;
         if data.len() != self.idle.len() {
             return Err(Error::shape(
@@ -526,6 +520,22 @@ impl<L: Loss> DualAscent<L> {
             ));
         }
         Ok(())
+    }
+}
+
+/// The rows of a pass; see [`DualAscent::pass`].
+#[derive(Clone, Debug)]
+pub struct Pass {
+    order: Epoch,
+    due: Vec<u32>,
+}
+
+impl Iterator for Pass {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        self.order.next().map(|k| self.due[k] as usize)
     }
 }
 
@@ -543,21 +553,22 @@ pub struct DualEvaluation {
 
 impl DualEvaluation {
     /// Takes in these rows. Every row must be taken in once, while the ascent makes no step.
-    pub fn add<L: Loss, X: Rows>(
+    pub fn add<L: Loss, S: Scalar>(
         &mut self,
         ascent: &DualAscent<L>,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         rows: Range<usize>,
     ) -> Result<(), Error> {
         ascent.check(data)?;
         let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
         let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
         let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
-        let mut order = Ahead::new(rows);
+        let mut rows = rows;
+        let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ())? {
             data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
-            self.w.score(Wide(data.rows().row(i)), scores);
+            self.w.score_row(data.rows().row(i), scores);
             if !all_finite(scores) {
                 return Err(data.diagnose(i));
             }
@@ -581,10 +592,10 @@ impl DualEvaluation {
     }
 
     /// The certificate, once every row was taken in. Wakes the rows that a step would move.
-    pub fn finish<L: Loss, X: Rows>(
+    pub fn finish<L: Loss, S: Scalar>(
         self,
         ascent: &mut DualAscent<L>,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
         let certificate = self.conclude(ascent, data)?;
         if certificate.dual.is_nan() {
@@ -595,10 +606,10 @@ impl DualEvaluation {
     }
 
     /// The same without a look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
-    pub(crate) fn conclude<L: Loss, X: Rows>(
+    pub(crate) fn conclude<L: Loss, S: Scalar>(
         self,
         ascent: &mut DualAscent<L>,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
         let half_lambda = ascent.lambda / 2.0;
         let primal = half_lambda * self.w.norm2_afresh() + self.loss / data.len() as f64;

@@ -1,10 +1,10 @@
 //! What training has reached: the objective, and a lower bound on its minimum.
 
-use crate::data::{Examples, Rows};
+use crate::data::Examples;
 use crate::error::Error;
-use crate::feasible::{Ball, Feasible};
+use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
-use crate::ledger::{Certificate, Ledger};
+use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::scalar::all_finite;
 use crate::trainer::Trainer;
@@ -12,7 +12,7 @@ use crate::trainer::Trainer;
 impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// The ledger's lower bound on the minimum of the objective, by the carried norm: without a pass over
     /// the data, and up to rounding of w only. O(examples). `None` where there is no bound.
-    pub fn dual_value<X: Rows>(&self, data: &Examples<'_, X>) -> Option<f64> {
+    pub fn dual_value(&self, data: &Examples<'_, H::Scalar>) -> Option<f64> {
         let (ledger, factor) = self.dual_point(data.len())?;
         let (label, weight) = (|i| data.label(i), |i| data.weight(i));
         let excess = ledger.excess(self.loss(), factor, label, weight);
@@ -29,21 +29,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 
     /// The objective at the [`result`](Trainer::result), and a lower bound on its minimum. One pass
     /// over the data in storage order, O(nnz).
-    pub fn certificate<X: Rows<Scalar = H::Scalar>>(
-        &self,
-        data: &Examples<'_, X>,
-    ) -> Result<Certificate, Error> {
+    pub fn certificate(&self, data: &Examples<'_, H::Scalar>) -> Result<Certificate, Error> {
         let mut evaluation = self.evaluation(data)?;
-        evaluation.add(0..data.len())?;
-        evaluation.finish()
+        evaluation.add(self, data, 0..data.len())?;
+        evaluation.finish(self, data)
     }
 
     /// [`certificate`](Trainer::certificate) by instalments, for callers who must look up now and
-    /// then.
-    pub fn evaluation<'a, X: Rows<Scalar = H::Scalar>>(
-        &'a self,
-        data: &'a Examples<'a, X>,
-    ) -> Result<Evaluation<'a, H, L, X, F>, Error> {
+    /// then. The trainer must make no step meanwhile.
+    pub fn evaluation(&self, data: &Examples<'_, H::Scalar>) -> Result<Evaluation<H>, Error> {
         self.hypothesis().check_features(data.rows().n_features())?;
         let (ledger, factor) = match self.dual_point(data.len()) {
             Some((ledger, factor)) => (Some(ledger), factor),
@@ -56,10 +50,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(Evaluation {
             mean: self.hypothesis().mean(),
             excess: ledger.map_or(1.0, |l| l.excess(self.loss(), factor, label, weight)),
-            trainer: self,
-            data,
-            ledger,
-            factor,
+            factor: ledger.map(|_| factor),
             square: Some(0.0),
             loss: 0.0,
             conjugate: 0.0,
@@ -81,14 +72,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 /// put the drift into D to first order. The pass over the data gives
 /// `lambda <w, w(alpha)> = 1/n sum_i <alpha_i, scores_i>`, and
 /// `||w(alpha)||^2 = 2 <w, w(alpha)> - ||w||^2` is right up to the drift's square.
-#[derive(Debug)]
-pub struct Evaluation<'a, H: Hypothesis, L: Loss, X, F = Option<Ball>> {
-    trainer: &'a Trainer<H, L, F>,
-    data: &'a Examples<'a, X>,
+#[derive(Clone, Debug)]
+pub struct Evaluation<H> {
     /// The averaged iterate, where that is the result.
     mean: Option<H>,
-    ledger: Option<&'a Ledger>,
-    factor: f64,
+    /// What makes the ledger a dual point, where it is one.
+    factor: Option<f64>,
     excess: f64,
     /// `||w||^2` of the result, from its rows' shares in it where these are known.
     square: Option<f64>,
@@ -100,16 +89,16 @@ pub struct Evaluation<'a, H: Hypothesis, L: Loss, X, F = Option<Ball>> {
 /// Rows that are scored at a time.
 const TOGETHER: usize = crate::expansion::PANEL;
 
-impl<H, L, X, F> Evaluation<'_, H, L, X, F>
-where
-    H: Hypothesis,
-    L: Loss,
-    X: Rows<Scalar = H::Scalar>,
-{
+impl<H: Hypothesis> Evaluation<H> {
     /// Takes in these rows. Every row must be taken in once.
-    pub fn add(&mut self, rows: std::ops::Range<usize>) -> Result<(), Error> {
-        let Evaluation { trainer, data, .. } = *self;
+    pub fn add<L: Loss, F: Feasible<H>>(
+        &mut self,
+        trainer: &Trainer<H, L, F>,
+        data: &Examples<'_, H::Scalar>,
+        rows: std::ops::Range<usize>,
+    ) -> Result<(), Error> {
         let (w, loss) = (trainer.hypothesis(), trainer.loss());
+        let point = self.factor.zip(trainer.ledger());
         let outputs = w.outputs();
         let mut scratch = loss.zeros();
         let scratch = scratch.as_mut();
@@ -119,7 +108,7 @@ where
             of_result.resize(numbers.len() * outputs, 0.0);
             let result = self.mean.as_ref().unwrap_or(w);
             result.scores(data.rows(), numbers, &mut of_result);
-            if self.mean.is_some() && self.ledger.is_some() {
+            if self.mean.is_some() && point.is_some() {
                 of_last.resize(numbers.len() * outputs, 0.0);
                 w.scores(data.rows(), numbers, &mut of_last);
             }
@@ -135,12 +124,12 @@ where
                     _ => None,
                 };
                 self.loss += weight * loss.value_and_coef(scores, y, scratch);
-                let Some(ledger) = self.ledger.filter(|_| weight > 0.0) else {
+                let Some((factor, ledger)) = point.filter(|_| weight > 0.0) else {
                     continue;
                 };
                 let scores = last.unwrap_or(scores);
-                self.cross += ledger.cross(i, self.factor, scores);
-                ledger.dual(i, self.factor / (weight * self.excess), scratch);
+                self.cross += ledger.cross(i, factor, scores);
+                ledger.dual(i, factor / (weight * self.excess), scratch);
                 self.conjugate += weight * loss.conjugate(scratch, y);
             }
         }
@@ -148,10 +137,14 @@ where
     }
 
     /// The certificate, once every row was taken in.
-    pub fn finish(self) -> Result<Certificate, Error> {
-        let n = self.data.len() as f64;
-        let half_lambda = self.trainer.params().lambda / 2.0;
-        let w = self.trainer.hypothesis();
+    pub fn finish<L: Loss, F: Feasible<H>>(
+        self,
+        trainer: &Trainer<H, L, F>,
+        data: &Examples<'_, H::Scalar>,
+    ) -> Result<Certificate, Error> {
+        let n = data.len() as f64;
+        let half_lambda = trainer.params().lambda / 2.0;
+        let w = trainer.hypothesis();
         let last = w.norm2_afresh();
         let result = self.mean.as_ref().unwrap_or(w);
         let result = self.square.unwrap_or_else(|| result.norm2_afresh());
@@ -160,10 +153,7 @@ where
         if !primal.is_finite() {
             return Err(Error::non_finite("X", format_args!("the objective overflows")));
         }
-        let dual = match self.ledger {
-            Some(_) => -self.conjugate / n - image,
-            None => f64::NAN,
-        };
+        let dual = self.factor.map_or(f64::NAN, |_| -self.conjugate / n - image);
         Ok(Certificate { primal, dual })
     }
 }

@@ -1,6 +1,6 @@
 //! What is trained: an element of a Hilbert space for each output.
 
-use crate::data::{Row, Rows};
+use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::scalar::Scalar;
 
@@ -14,9 +14,9 @@ pub trait Hypothesis: Sync {
     /// Refuses examples of another number of features.
     fn check_features(&self, n_features: usize) -> Result<(), Error>;
     /// Writes `<w_o, phi(x)>` to `out[o]` for every output o.
-    fn score<R: Row<Scalar = Self::Scalar>>(&self, x: R, out: &mut [f64]);
+    fn score(&self, x: Row<'_, Self::Scalar>, out: &mut [f64]);
     /// [`score`](Hypothesis::score) of many rows of a matrix, one after the other in `out`.
-    fn scores<X: Rows<Scalar = Self::Scalar>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+    fn scores(&self, x: &Matrix<'_, Self::Scalar>, rows: &[usize], out: &mut [f64]) {
         for (i, out) in rows.iter().zip(out.chunks_mut(self.outputs())) {
             self.score(x.row(*i), out);
         }
@@ -29,9 +29,9 @@ pub trait Hypothesis: Sync {
     }
     /// Prepares for these rows, which come next, in this order. Called with none where another matrix may
     /// begin. Refuses them where there is no memory for what they may add.
-    fn look_ahead<X: Rows<Scalar = Self::Scalar>>(
+    fn look_ahead(
         &mut self,
-        _x: &X,
+        _x: &Matrix<'_, Self::Scalar>,
         _rows: &[usize],
     ) -> Result<(), Error> {
         Ok(())
@@ -56,13 +56,13 @@ pub trait Hypothesis: Sync {
     }
     /// [`score`](Hypothesis::score) of the next row of the matrix at hand, whose number is `i`.
     #[inline(always)]
-    fn score_next<R: Row<Scalar = Self::Scalar>>(&mut self, _i: usize, x: R, out: &mut [f64]) {
+    fn score_next(&mut self, _i: usize, x: Row<'_, Self::Scalar>, out: &mut [f64]) {
         self.score(x, out);
     }
     /// `w_o += coef[o] phi(x)` for every output o, x being row `i` of the matrix at hand.
-    fn add<R: Row<Scalar = Self::Scalar>>(&mut self, i: usize, x: R, coef: &[f64]);
+    fn add(&mut self, i: usize, x: Row<'_, Self::Scalar>, coef: &[f64]);
     /// [`add`](Hypothesis::add) of what was row `i` when its gradient was taken, in an earlier run.
-    fn add_late<R: Row<Scalar = Self::Scalar>>(&mut self, i: usize, x: R, coef: &[f64]) {
+    fn add_late(&mut self, i: usize, x: Row<'_, Self::Scalar>, coef: &[f64]) {
         self.add(i, x, coef);
     }
     /// By how much w has degraded, since this was last asked for, to stay within a budget: the sum of
@@ -72,7 +72,7 @@ pub trait Hypothesis: Sync {
         0.0
     }
     /// The norm of what [`add`](Hypothesis::add) would add.
-    fn gradient_norm<R: Row<Scalar = Self::Scalar>>(&self, i: usize, x: R, coef: &[f64]) -> f64;
+    fn gradient_norm(&self, i: usize, x: Row<'_, Self::Scalar>, coef: &[f64]) -> f64;
     /// What row `i` of the one matrix that w was made of has brought to `||w||^2`, given its scores; `None`
     /// where that is not known.
     fn share(&self, _i: usize, _scores: &[f64]) -> Option<f64> {

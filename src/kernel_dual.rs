@@ -22,7 +22,7 @@
 //!   examples together, so the steps are those of coordinate ascent (Hsieh et al. 2008), greedy as in Platt
 //!   (1998).
 
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Matrix};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::feasible::Feasible;
@@ -35,7 +35,7 @@ use crate::scalar::Scalar;
 use crate::simd::{LANES, WIDTH};
 use crate::threads::side_by_side;
 use crate::trainer::{Trainer, check_lambda};
-use crate::vectors::Vectors;
+use crate::vectors::{Keep, Vectors};
 
 /// Examples that the first step ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
@@ -88,7 +88,7 @@ const GROUP: usize = 24;
 /// let certificate = ascent.solve(&data, 1e-6, 1000)?;
 /// assert!(certificate.relative_gap() <= 1e-6);
 /// let mut score = [0.0];
-/// ascent.result(&data)?.score(pegasos::Rows::row(data.rows(), 3), &mut score);
+/// ascent.result(&data)?.score(data.rows().row(3), &mut score);
 /// assert!(score[0] < -0.9);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
@@ -149,11 +149,11 @@ struct Pending<S> {
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// Starts from a = 0. Checks all rows. With [`Kernel::Precomputed`] column i must belong to row i. `cache`
     /// is how many bytes of kernel values there may be, at least those among 64 examples.
-    pub fn new<X: Rows<Scalar = S>>(
+    pub fn new(
         kernel: Kernel,
         loss: L,
         lambda: f64,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         cache: usize,
     ) -> Result<Self, Error> {
         kernel.check()?;
@@ -199,9 +199,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
     /// where that is not feasible, or worse than nothing; from a = 0 if it keeps no ledger.
-    pub fn take_over<X: Rows<Scalar = S>, F: Feasible<Expansion<S>>>(
+    pub fn take_over<F: Feasible<Expansion<S>>>(
         trainer: &Trainer<Expansion<S>, L, F>,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         cache: usize,
     ) -> Result<Self, Error>
     where
@@ -276,9 +276,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// What example i has in the gap, times n; its loss; `<a_i, scores_i>`. The last two times its weight.
-    fn share<X: Rows>(
+    fn share(
         &self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         i: usize,
         scores: &mut [f64],
         scratch: &mut [f64],
@@ -294,16 +294,16 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// The objective at w(a), and D. O(examples x outputs), after a step as much as that.
-    pub fn certificate<X: Rows<Scalar = S>>(
+    pub fn certificate(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
         self.finish(data)?;
         Ok(self.proved(self.survey(data)?.0))
     }
 
     /// Brings the step at hand, if there is one, to its end, so that the scores are those of w(a).
-    fn finish<X: Rows<Scalar = S>>(&mut self, data: &Examples<'_, X>) -> Result<(), Error> {
+    fn finish(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.check(data)?;
         while self.go_on(data, data.len())? {}
         Ok(())
@@ -324,9 +324,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Computes so many rows of what the step at hand needs; false where there is none.
-    fn go_on<X: Rows<Scalar = S>>(
+    fn go_on(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         rows: usize,
     ) -> Result<bool, Error> {
         if self.update(data, rows)? {
@@ -352,7 +352,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// The certificate, the examples that have a share in the gap, and the mean loss.
-    fn survey<X: Rows>(&self, data: &Examples<'_, X>) -> Result<(Certificate, Shares, f64), Error> {
+    fn survey(&self, data: &Examples<'_, S>) -> Result<(Certificate, Shares, f64), Error> {
         self.check(data)?;
         let (mut scores, mut scratch) = (self.loss.zeros(), self.loss.zeros());
         let mut shares = Vec::new();
@@ -382,9 +382,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// A step, unless the relative gap is at most `tol`; the certificate of where it began.
-    pub fn step<X: Rows<Scalar = S>>(
+    pub fn step(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
     ) -> Result<Certificate, Error> {
         loop {
@@ -397,9 +397,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// [`step`](KernelAscent::step) by instalments: `None` where so many rows of the step before were computed. The
     /// certificate comes where a step begins; the calls after that go on with it.
-    pub(crate) fn advance<X: Rows<Scalar = S>>(
+    pub(crate) fn advance(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
         rows: usize,
     ) -> Result<Option<Certificate>, Error> {
@@ -427,7 +427,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let mut set: Vec<usize> = shares[..working].iter().map(|share| share.1 as usize).collect();
         set.sort_unstable();
-        let mut vectors = Vectors::new(self.n_features, Expansion::<S>::keep::<X>(self.kernel));
+        let mut vectors = Vectors::new(self.n_features, Keep::of(self.kernel, data.rows()));
         vectors.reserve(set.len())?;
         set.iter().for_each(|&i| vectors.push(i, data.rows().row(i)));
         let stride = set.len().next_multiple_of(WIDTH.max(LANES));
@@ -439,9 +439,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Steps until the relative gap is at most `tol`, so many times at most.
-    pub fn solve<X: Rows<Scalar = S>>(
+    pub fn solve(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
         most_steps: usize,
     ) -> Result<Certificate, Error> {
@@ -454,7 +454,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.certificate(data)
     }
 
-    fn check<X: Rows>(&self, data: &Examples<'_, X>) -> Result<(), Error> {
+    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         if data.len() != self.len() {
             return Err(Error::shape(
                 "X",
@@ -466,9 +466,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Computes the kernel values of so many more rows of the working set.
-    fn know<X: Rows<Scalar = S>>(
+    fn know(
         &self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         Step { set, vectors, gram, stride, known, .. }: &mut Step<S>,
         rows: usize,
     ) {
@@ -494,9 +494,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Ascends among these examples, for the hinge loss of one score; returns what their coefficients in w
     /// have gained.
-    fn descend<X: Rows>(
+    fn descend(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         &Step { ref set, ref gram, stride, enough, .. }: &Step<S>,
     ) -> Vec<f64> {
         let c = 1.0 / (self.lambda * self.len() as f64);
@@ -541,9 +541,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Ascends among these examples, for any loss; returns what their coefficients in w have gained,
     /// example after example.
-    fn ascend<X: Rows>(
+    fn ascend(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         &Step { ref set, ref gram, stride, enough, .. }: &Step<S>,
     ) -> Vec<f64> {
         let (n, outputs, count) = (self.len(), self.outputs(), set.len());
@@ -634,15 +634,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// All scores must learn what coefficients in w have gained, examples x outputs.
-    fn begin_update<X: Rows<Scalar = S>>(
+    fn begin_update(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         set: &[usize],
         gained: &[f64],
         before: Vec<(usize, Vec<f64>)>,
     ) -> Result<(), Error> {
         let outputs = self.outputs();
-        let mut vectors = Vectors::new(self.n_features, Expansion::<S>::keep::<X>(self.kernel));
+        let mut vectors = Vectors::new(self.n_features, Keep::of(self.kernel, data.rows()));
         let moved = gained.chunks(outputs).filter(|gained| gained.iter().any(|&c| c != 0.0));
         vectors.reserve(moved.count())?;
         memory::check::<f64>("changes of the scores", &[self.scores.len()])?;
@@ -664,9 +664,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Brings the scores of so many rows up to date; says whether any were not. In f64 whatever the scalar:
     /// small differences of large sums are what is left at the end.
-    fn update<X: Rows<Scalar = S>>(
+    fn update(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         rows: usize,
     ) -> Result<bool, Error> {
         let (n, outputs) = (self.len(), self.outputs());
@@ -709,21 +709,21 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// An expansion without vectors, for such rows.
-    fn nothing<X: Rows>(&self) -> Result<Expansion<S>, Error> {
-        match X::SPARSE {
+    fn nothing(&self, x: &Matrix<'_, S>) -> Result<Expansion<S>, Error> {
+        match x.is_sparse() {
             true => Expansion::sparse(self.kernel, self.outputs(), self.n_features),
             false => Expansion::new(self.kernel, self.outputs(), self.n_features),
         }
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
-    pub fn result<X: Rows<Scalar = S>>(
+    pub fn result(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
     ) -> Result<Expansion<S>, Error> {
         self.finish(data)?;
         let (n, outputs) = (self.len(), self.outputs());
-        let mut w = self.nothing::<X>()?;
+        let mut w = self.nothing(data.rows())?;
         if self.positive {
             w.assume_positive();
         }

@@ -13,7 +13,6 @@
 //!
 //! ```
 //! use pegasos::{Binary, Dense, Examples, Hinge, Hypothesis, Linear, Params, Sampling, Trainer};
-//! use pegasos::Rows;
 //!
 //! // Four points on a line; class 1 lies to the right.
 //! let x = Dense::new(&[-2.0, -1.0, 1.0, 3.0_f32], 4, 1)?;
@@ -126,6 +125,7 @@ mod error;
 mod evaluation;
 mod expansion;
 mod feasible;
+mod fit;
 mod hypothesis;
 mod kernel;
 mod kernel_dual;
@@ -151,12 +151,15 @@ mod trainer;
 mod vectors;
 
 pub use budget::{Budgeted, BudgetedState, Maintenance};
-pub use data::{Csr, CsrRow, Dense, DenseRow, Examples, KeptRow, Row, Rows, Wide};
-pub use dual::{DualAscent, DualEvaluation};
+pub use data::{Csr, Dense, Examples, KeptRow, Matrix, Row, Window};
+pub use dual::{DualAscent, DualEvaluation, Pass};
 pub use error::{Error, ErrorKind};
 pub use evaluation::Evaluation;
 pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
+pub use fit::{
+    Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress, Record, Solver,
+};
 pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
@@ -165,13 +168,13 @@ pub use linear::{Linear, LinearPanel, LinearState};
 pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
 };
-pub use order::{BLOCK, Epoch, Sampling};
+pub use order::{BLOCK, Epoch, Order, Sampling};
 pub use refit::Refit;
 pub use regret::Regret;
 pub use scalar::{Index, Scalar};
 pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
-pub use simd::{Lanes, WIDTH};
+pub use simd::{Lanes, WIDTH, Weigh};
 pub use span::Span;
 pub use trainer::{Average, Block, Flight, Params, Report, Trainer};
 

@@ -10,12 +10,12 @@
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
 //!   stale and a row without repeated columns; this needs neither.
 
-use crate::data::{Row, Rows, same_features};
+use crate::data::{Matrix, Row, same_features};
 use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
-use crate::simd::{Lanes, TILE, WIDTH};
+use crate::simd::{Lanes, TILE, WIDTH, Weigh};
 use crate::table::MANY;
 use crate::threads::side_by_side;
 
@@ -43,7 +43,7 @@ const TASK: usize = 256;
 ///
 /// let mut w = Linear::<f32>::new(1, 3, 0.0)?;
 /// let x = pegasos::Dense::new(&[1.0, 0.0, 2.0], 1, 3)?;
-/// w.add(0, pegasos::Rows::row(&x, 0), &[0.5]);
+/// w.add(0, x.row(0), &[0.5]);
 /// assert_eq!(w.weights(), [0.5, 0.0, 1.0]);
 /// assert_eq!(w.norm2(), 1.25);
 /// # Ok::<(), pegasos::Error>(())
@@ -161,7 +161,7 @@ impl<S: Scalar> Linear<S> {
 
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
     /// on the threads of the current rayon pool.
-    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let outputs = self.outputs();
         let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * outputs).collect();
         side_by_side(&mut tasks, |task, out| {
@@ -218,16 +218,40 @@ impl<S: Scalar> Linear<S> {
         self.state.norm2 = self.norm2_afresh();
     }
 
+    /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is
+    /// copied, all arithmetic is in that of the weights.
+    #[inline(always)]
+    pub fn score_row<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>, out: &mut [f64]) {
+        let (w, d) = (&self.state, self.n_features);
+        match &mut *out {
+            [only] => *only = x.dot(&w.v),
+            all => x.dots(&w.v, d, all),
+        }
+        for (out, b) in out.iter_mut().zip(&w.b) {
+            *out = w.a * (*out + w.constant * b);
+        }
+    }
+
+    /// [`add`](Hypothesis::add) of such a row.
+    #[inline(always)]
+    pub fn add_row<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64]) {
+        if coef.len() > MANY {
+            others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
+        } else {
+            coef.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
+        }
+    }
+
     /// The score of one output.
     #[inline]
-    pub(crate) fn score_of<R: Row<Scalar = S>>(&self, o: usize, x: R) -> f64 {
+    pub(crate) fn score_of<T: Scalar + Weigh<S>>(&self, o: usize, x: Row<'_, T>) -> f64 {
         let (w, d) = (&self.state, self.n_features);
         w.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o])
     }
 
     /// Adds `coef` times an example to the weights of one output.
     #[inline(always)]
-    pub(crate) fn add_to<R: Row<Scalar = S>>(&mut self, o: usize, x: R, coef: f64) {
+    pub(crate) fn add_to<T: Scalar + Weigh<S>>(&mut self, o: usize, x: Row<'_, T>, coef: f64) {
         if coef == 0.0 {
             return;
         }
@@ -283,7 +307,7 @@ pub struct LinearPanel<'a, S> {
 impl<S: Scalar> LinearPanel<'_, S> {
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
     /// Unlike those of single rows they are summed in the scalar of the data.
-    pub fn scores<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+    pub fn scores(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let (LinearState { a, constant, b, .. }, outputs) = (&self.w.state, self.w.outputs());
         let mut products = [S::default(); TOGETHER * WIDTH];
         for (group, out) in out.chunks_mut(TOGETHER * outputs).enumerate() {
@@ -302,7 +326,7 @@ impl<S: Scalar> LinearPanel<'_, S> {
     }
 
     /// The same on the threads of the current rayon pool.
-    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, first: usize, out: &mut [f64]) {
+    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
         side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));
     }
@@ -321,24 +345,13 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     #[inline(always)]
-    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
-        let (w, d) = (&self.state, self.n_features);
-        match &mut *out {
-            [only] => *only = x.dot(&w.v),
-            all => x.dots(&w.v, d, all),
-        }
-        for (out, b) in out.iter_mut().zip(&w.b) {
-            *out = w.a * (*out + w.constant * b);
-        }
+    fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
+        self.score_row(x, out);
     }
 
     #[inline(always)]
-    fn add<R: Row<Scalar = S>>(&mut self, _i: usize, x: R, coef: &[f64]) {
-        if coef.len() > MANY {
-            others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
-        } else {
-            coef.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
-        }
+    fn add(&mut self, _i: usize, x: Row<'_, S>, coef: &[f64]) {
+        self.add_row(x, coef);
     }
 
     fn check_room(&self, averaging: bool) -> Result<(), Error> {
@@ -358,7 +371,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         reach * reach.max(x) <= S::LARGEST
     }
 
-    fn gradient_norm<R: Row<Scalar = S>>(&self, _i: usize, x: R, coef: &[f64]) -> f64 {
+    fn gradient_norm(&self, _i: usize, x: Row<'_, S>, coef: &[f64]) -> f64 {
         let of_row = x.norm2() + self.state.constant * self.state.constant;
         (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }

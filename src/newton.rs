@@ -21,10 +21,11 @@
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
-use crate::data::{Examples, Row, Rows, Wide};
+use crate::data::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::order::Ahead;
+use crate::scalar::Scalar;
 
 /// Above this many weights factors and curvatures cost more than passes save.
 const MOST_WEIGHTS: usize = 256;
@@ -68,9 +69,9 @@ pub(crate) struct Descent {
 
 impl Descent {
     /// Begins at `w`; `None` where the loss cannot be smoothed or the problem is too large.
-    pub(crate) fn new<L: Loss, X: Rows>(
+    pub(crate) fn new<L: Loss, S: Scalar>(
         loss: &L,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         w: &Linear<f64>,
     ) -> Option<Self> {
         let features = w.n_features();
@@ -93,22 +94,22 @@ impl Descent {
 
     /// A step; says whether another is worth while: until the gap is at most `tol` of the objective,
     /// steps are spent, or numbers leave their range.
-    pub(crate) fn step<L: Loss, X: Rows>(
+    pub(crate) fn step<L: Loss, S: Scalar>(
         &mut self,
         loss: &L,
         lambda: f64,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
     ) -> bool {
         self.steps += 1;
         self.steps <= MOST_STEPS && self.try_step(loss, lambda, data, tol) == Some(true)
     }
 
-    fn try_step<L: Loss, X: Rows>(
+    fn try_step<L: Loss, S: Scalar>(
         &mut self,
         loss: &L,
         lambda: f64,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
     ) -> Option<bool> {
         let (n, d) = (data.len(), self.at.len());
@@ -118,7 +119,8 @@ impl Descent {
         let (mut dual, mut curvature) = (vec![0.0; n], vec![0.0; n]);
         let mut image = vec![0.0; d];
         let (mut mean_loss, mut conjugate, mut curved) = (0.0, 0.0, 0);
-        let mut order = Ahead::new(0..n);
+        let mut rows = 0..n;
+        let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ()).ok()? {
             let (y, c) = (data.label(i), per_row(i));
             let mut slope = [0.0];
@@ -129,7 +131,7 @@ impl Descent {
             curved += usize::from(curvature[i] > 0.0);
             let c = c * dual[i] / lambda;
             if c != 0.0 {
-                data.rows().row(i).axpy_wide(c, &mut image[..features]);
+                data.rows().row(i).axpy(c, &mut image[..features]);
                 image[features..].iter_mut().for_each(|b| *b += c * constant);
             }
         }
@@ -171,7 +173,7 @@ impl Descent {
         let most = (SAMPLE * d).min(MOST_PRODUCTS / (d * d));
         let stride = curved.div_ceil(most).max(1);
         for i in (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride) {
-            let row = Wide(data.rows().row(i));
+            let row = data.rows().row(i);
             let c = curvature[i] * stride as f64;
             row.for_each(|j, x| {
                 row.axpy(c * x, &mut matrix[j * d..j * d + features]);
@@ -208,13 +210,14 @@ impl Descent {
     }
 
     /// `<v, x_i>` for every example.
-    fn dots<X: Rows>(&self, data: &Examples<'_, X>, v: &[f64]) -> Option<Vec<f64>> {
+    fn dots<S: Scalar>(&self, data: &Examples<'_, S>, v: &[f64]) -> Option<Vec<f64>> {
         let features = self.shape.n_features();
         let bias: f64 = v[features..].iter().map(|b| b * self.shape.state().constant).sum();
         let mut out = Vec::with_capacity(data.len());
-        let mut order = Ahead::new(0..data.len());
+        let mut rows = 0..data.len();
+        let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ()).ok()? {
-            out.push(data.rows().row(i).dot_wide(&v[..features]) + bias);
+            out.push(data.rows().row(i).dot(&v[..features]) + bias);
         }
         Some(out)
     }

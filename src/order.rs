@@ -3,8 +3,9 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::data::{Examples, Rows};
+use crate::data::Examples;
 use crate::error::Error;
+use crate::scalar::Scalar;
 
 /// How an epoch visits n rows. Any other iterator over row numbers serves [`Trainer::run`] as well.
 ///
@@ -145,10 +146,32 @@ const AHEAD: usize = 8;
 /// Row numbers taken from the order at a time.
 const WINDOW: usize = 256;
 
+/// Row numbers, many at a time: what any iterator over them is to the loop, which asks for a window of them once in a
+/// while and so need not be compiled for each kind of iterator.
+pub trait Order {
+    /// Writes the next numbers; returns how many, fewer than there is room for only at the end.
+    fn fill(&mut self, window: &mut [usize]) -> usize;
+}
+
+impl<I: Iterator<Item = usize>> Order for I {
+    fn fill(&mut self, window: &mut [usize]) -> usize {
+        // Not `zip`, which would take one more number from the order than there is room for.
+        for (k, place) in window.iter_mut().enumerate() {
+            match self.next() {
+                Some(i) => *place = i,
+                None => return k,
+            }
+        }
+        window.len()
+    }
+}
+
 /// Hands out an order, asking memory for the rows to come: first where a row lies and for its label,
 /// then, `AHEAD` rows later, for what it holds.
-pub(crate) struct Ahead<I> {
-    order: I,
+pub(crate) struct Ahead<'o> {
+    order: &'o mut dyn Order,
+    /// How many more rows may be taken from the order.
+    left: usize,
     window: [usize; WINDOW],
     /// `window[at..end]` is still to be handed out.
     at: usize,
@@ -158,9 +181,15 @@ pub(crate) struct Ahead<I> {
     wrong: Option<usize>,
 }
 
-impl<I: Iterator<Item = usize>> Ahead<I> {
-    pub(crate) fn new(order: I) -> Self {
-        Ahead { order, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
+impl<'o> Ahead<'o> {
+    /// Of all rows.
+    pub(crate) fn new(order: &'o mut dyn Order) -> Self {
+        Ahead::of(order, usize::MAX)
+    }
+
+    /// Of so many rows at most; no more are taken from the order.
+    pub(crate) fn of(order: &'o mut dyn Order, most: usize) -> Self {
+        Ahead { order, left: most, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
     }
 
     #[inline(never)]
@@ -168,17 +197,18 @@ impl<I: Iterator<Item = usize>> Ahead<I> {
         self.window.copy_within(self.at..self.end, 0);
         self.end -= self.at;
         self.at = 0;
-        while self.end < WINDOW && !self.over {
-            match self.order.next() {
-                Some(i) if i < n_rows => {
-                    self.window[self.end] = i;
-                    self.end += 1;
-                }
-                stop => {
-                    self.wrong = stop;
-                    self.over = true;
-                }
+        let room = (WINDOW - self.end).min(self.left);
+        let new = &mut self.window[self.end..self.end + room];
+        let count = self.order.fill(new);
+        self.left -= count;
+        self.over = count < room || self.left == 0;
+        match new[..count].iter().position(|&i| i >= n_rows) {
+            Some(at) => {
+                self.wrong = Some(new[at]);
+                self.over = true;
+                self.end += at;
             }
+            None => self.end += count,
         }
     }
 
@@ -192,9 +222,9 @@ impl<I: Iterator<Item = usize>> Ahead<I> {
 
     /// The next row. Calls `prefetch` with one that comes later, for what the caller keeps of it.
     #[inline(always)]
-    pub(crate) fn next<X: Rows>(
+    pub(crate) fn next<S: Scalar>(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         prefetch: impl FnOnce(usize),
     ) -> Result<Option<usize>, Error> {
         if self.at + 2 * AHEAD >= self.end && !self.over {

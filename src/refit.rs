@@ -3,22 +3,20 @@
 //! * Problem: `min P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, z(x_i)>; y_i)` over the weights w of the features z
 //!   of a [`Span`]. As these are coordinates in an orthonormal basis, `||w||` is the norm in the space of the kernel, and
 //!   the certificate is that of the SVM restricted to the span.
-//! * Solver: [`DualAscent`], fed with z through a [`Rows`] view. Another lambda begins at the dual point of the last.
+//! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
 //! * Memory: features of as many examples as are allowed for are computed once and kept; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 21 bytes an
 //!   example and 8 more for every output but the first; what is paid is time.
 
-use crate::data::{DenseRow, Examples, Rows};
-use crate::dual::{DualAscent, DualEvaluation};
+use crate::data::{Examples, Matrix, Window};
+use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
-use crate::memory;
 use crate::newton::Descent;
 use crate::order::Sampling;
 use crate::scalar::Scalar;
-use crate::simd;
 use crate::span::Span;
 use crate::trainer::Report;
 
@@ -29,9 +27,9 @@ const WINDOW: usize = 1024;
 /// rest, for each class.
 ///
 /// ```
-/// use pegasos::{Binary, Dense, Examples, Hinge, Kernel, Refit, Span};
+/// use pegasos::{Binary, Dense, Examples, Hinge, Kernel, Matrix, Refit, Span};
 ///
-/// let x = Dense::new(&[0.0, 1.0, 2.0, 3.0_f64], 4, 1)?;
+/// let x = Matrix::from(Dense::new(&[0.0, 1.0, 2.0, 3.0_f64], 4, 1)?);
 /// let data = Examples::new(x, &[0, 1, 1, 0], None)?;
 /// let span = Span::new(Kernel::Rbf { gamma: 1.0 }, &x, &[0, 2])?;
 /// let loss = Binary { loss: Hinge, positive: 1 };
@@ -49,81 +47,20 @@ pub struct Refit<S, L> {
     ascents: Vec<DualAscent<L>>,
     /// Which of them is at work.
     at: usize,
-    features: Features<S>,
-    pass: Option<Box<dyn Iterator<Item = usize> + Send>>,
-}
-
-/// Features of examples: of the first ones always, of others while they are needed.
-struct Features<S> {
-    n: usize,
-    rank: usize,
-    kept: Vec<S>,
-    /// How many of the kept ones are computed.
+    features: Window<S>,
+    /// Features of how many of the examples whose features are kept are known.
     known: usize,
-    window: Vec<S>,
-    /// Where in the window those of each other example stand, if they do.
-    places: Vec<u32>,
+    pass: Option<Pass>,
+    /// Visits of the epoch at hand.
+    visits: u64,
+    /// The evaluation or the leap under way, where there is one; the next row.
+    evaluation: Option<(DualEvaluation, usize)>,
+    /// Weights that have drifted are being made anew: what was found, and the next row.
+    renewed: Option<(Certificate, usize)>,
+    leap: Option<Descent>,
 }
 
-impl<S: Scalar> Features<S> {
-    fn new(n: usize, rank: usize, bytes: usize) -> Result<Self, Error> {
-        let room = bytes / (rank * size_of::<S>());
-        let kept = if n <= room.max(WINDOW) { n } else { room.saturating_sub(WINDOW) };
-        let places = memory::zeros("the places of features", &[n - kept])?;
-        let kept = memory::zeros("features of examples", &[kept, rank])?;
-        Ok(Features { n, rank, kept, known: 0, window: Vec::new(), places })
-    }
-
-    fn kept(&self) -> usize {
-        self.n - self.places.len()
-    }
-
-    /// Computes those of these rows that are not kept. All that are must be known.
-    fn load<X: Rows<Scalar = S>>(&mut self, span: &Span<S>, x: &X, rows: &[usize]) {
-        let kept = self.kept();
-        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= kept).collect();
-        // An order may name a row twice.
-        others.sort_unstable();
-        others.dedup();
-        for (place, i) in others.iter().enumerate() {
-            self.places[i - kept] = place as u32;
-        }
-        self.window.resize(others.len() * self.rank, S::default());
-        span.features(x, &others, &mut self.window);
-    }
-}
-
-impl<S: Scalar> Rows for Features<S> {
-    type Scalar = S;
-    const SPARSE: bool = false;
-    type Row<'a>
-        = DenseRow<'a, S>
-    where
-        S: 'a;
-    fn n_rows(&self) -> usize {
-        self.n
-    }
-    fn n_features(&self) -> usize {
-        self.rank
-    }
-    #[inline]
-    fn row(&self, i: usize) -> DenseRow<'_, S> {
-        let kept = self.kept();
-        let (values, at) = match i.checked_sub(kept) {
-            None => (&self.kept, i),
-            Some(i) => (&self.window, self.places[i] as usize),
-        };
-        DenseRow::new(&values[at * self.rank..(at + 1) * self.rank])
-    }
-    #[inline]
-    fn prefetch(&self, i: usize) {
-        if i < self.kept() {
-            simd::prefetch_all(&self.kept[i * self.rank..(i + 1) * self.rank]);
-        }
-    }
-}
-
-impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
+impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Of a problem for each loss, of `n_examples`, whose features may take so many bytes (and a few more).
     pub fn new(
         span: Span<S>,
@@ -135,9 +72,24 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         if losses.is_empty() {
             return Err(Error::shape("losses", format_args!("one at least"), format_args!("none")));
         }
-        let features = Features::new(n_examples, span.dimension(), bytes)?;
+        let room = bytes / (span.dimension() * size_of::<S>());
+        let all = n_examples <= room.max(WINDOW);
+        let kept = if all { n_examples } else { room.saturating_sub(WINDOW) };
+        let features = Window::new(n_examples, span.dimension(), kept)?;
         let (losses, ascents) = (losses.to_vec(), Vec::new());
-        let mut refit = Refit { span, losses, ascents, at: 0, features, pass: None };
+        let mut refit = Refit {
+            span,
+            losses,
+            ascents,
+            at: 0,
+            features,
+            known: 0,
+            pass: None,
+            visits: 0,
+            evaluation: None,
+            renewed: None,
+            leap: None,
+        };
         refit.restart(lambda)?;
         Ok(refit)
     }
@@ -158,8 +110,23 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
     /// If there are not so many.
     pub fn turn_to(&mut self, k: usize) {
         assert!(k < self.problems(), "problem {k} of {}", self.problems());
-        self.at = k;
-        self.pass = None;
+        (self.at, self.pass, self.visits) = (k, None, 0);
+        (self.evaluation, self.renewed, self.leap) = (None, None, None);
+    }
+
+    /// The strength of the regularisation.
+    pub(crate) fn lambda(&self) -> f64 {
+        self.ascents[self.at].lambda()
+    }
+
+    /// Counts visits of the epoch at hand.
+    pub(crate) fn count(&mut self, visits: u64) {
+        self.visits += visits;
+    }
+
+    /// How many there were.
+    pub(crate) fn take_count(&mut self) -> u64 {
+        std::mem::take(&mut self.visits)
     }
 
     fn ascent(&mut self) -> &mut DualAscent<L> {
@@ -175,7 +142,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
 
     /// Starts from w = 0 again, keeping the features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        let (n, rank) = (self.features.n, self.features.rank);
+        let (n, rank) = (self.features.n_rows(), self.span.dimension());
         let fresh = |loss: &L| DualAscent::new(loss.clone(), lambda, n, rank, 0.0);
         self.ascents = self.losses.iter().map(fresh).collect::<Result<_, _>>()?;
         self.turn_to(0);
@@ -184,24 +151,24 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
 
     /// Computes features of so many more of the examples that are kept; returns of how many. On the threads of the
     /// current rayon pool.
-    pub fn prepare<X: Rows<Scalar = S>>(
+    pub fn prepare(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         count: usize,
     ) -> Result<usize, Error> {
         self.check(data)?;
-        let Features { known, rank, .. } = self.features;
-        let end = known.saturating_add(count).min(self.features.kept());
+        let (known, rank) = (self.known, self.span.dimension());
+        let end = known.saturating_add(count).min(self.features.n_kept());
         let rows: Vec<usize> = (known..end).collect();
         self.span.features(data.rows(), &rows, &mut self.features.kept[known * rank..end * rank]);
-        self.features.known = end;
+        self.known = end;
         Ok(rows.len())
     }
 
     /// Visits so many more examples of the pass at hand, or of a new one; none where a pass is over.
-    pub fn advance<X: Rows<Scalar = S>>(
+    pub fn advance(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         count: usize,
         seed: u64,
     ) -> Result<Report, Error> {
@@ -211,16 +178,16 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
             Some(pass) => pass,
             None => {
                 let pass = self.ascents[self.at].pass(Sampling::Shuffle, seed)?;
-                self.pass.insert(Box::new(pass))
+                self.pass.insert(pass)
             }
         };
         let rows: Vec<usize> = order.take(count).collect();
-        self.features.load(&self.span, data.rows(), &rows);
+        self.load(data.rows(), &rows);
         if rows.is_empty() {
             self.pass = None;
         }
         let ascent = &mut self.ascents[self.at];
-        let report = ascent.run(&data.with_rows(&self.features), rows.iter().copied());
+        let report = ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
     }
 
@@ -239,184 +206,133 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         self.ascents[self.at].narrows()
     }
 
-    /// [`DualAscent::leap`], where the features of all examples are kept.
-    pub fn leap<X: Rows<Scalar = S>>(
+    /// Whether a leap is under way.
+    pub(crate) fn is_leaping(&self) -> bool {
+        self.leap.is_some()
+    }
+
+    /// [`DualAscent::leap`] by instalments, where the features of all examples are kept; says whether there is more to do.
+    pub(crate) fn go_on_leaping(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         tol: f64,
     ) -> Result<bool, Error> {
-        let Some(mut leap) = self.begin_leap(data)? else {
-            return Ok(false);
-        };
-        while self.leap_on(data, &mut leap, tol) {}
-        Ok(self.end_leap(data, leap))
-    }
-
-    /// [`leap`](Refit::leap) by instalments.
-    pub(crate) fn begin_leap<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-    ) -> Result<Option<Descent>, Error> {
         self.prepare(data, usize::MAX)?;
         if !self.features.places.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
-        self.ascents[self.at].begin_leap(&data.with_rows(&self.features))
-    }
-
-    /// An instalment; says whether there is another.
-    pub(crate) fn leap_on<X: Rows<Scalar = S>>(
-        &self,
-        data: &Examples<'_, X>,
-        leap: &mut Descent,
-        tol: f64,
-    ) -> bool {
-        self.ascents[self.at].leap_on(&data.with_rows(&self.features), leap, tol)
-    }
-
-    /// Lands where it is higher.
-    pub(crate) fn end_leap<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        leap: Descent,
-    ) -> bool {
-        self.ascents[self.at].end_leap(&data.with_rows(&self.features), leap)
+        let (data, ascent) =
+            (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.at]);
+        let mut leap = match self.leap.take() {
+            Some(leap) => leap,
+            None => match ascent.begin_leap(&data)? {
+                Some(leap) => leap,
+                None => return Ok(false),
+            },
+        };
+        if ascent.leap_on(&data, &mut leap, tol) {
+            self.leap = Some(leap);
+            return Ok(true);
+        }
+        ascent.end_leap(&data, leap);
+        Ok(false)
     }
 
     /// P at the weights rounded to the scalar, and D. A pass over the examples.
-    pub fn certificate<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-    ) -> Result<Certificate, Error> {
-        let mut evaluation = self.evaluation();
-        let mut start = 0;
-        while start < data.len() {
-            start = self.evaluate(data, &mut evaluation, start, usize::MAX)?;
-        }
-        self.finish(data, evaluation)
-    }
-
-    /// [`certificate`](Refit::certificate) by instalments.
-    pub fn evaluation(&self) -> DualEvaluation {
-        self.ascents[self.at].evaluation::<S>()
-    }
-
-    /// Takes in about so many rows from `start` on; returns where to go on.
-    pub fn evaluate<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        evaluation: &mut DualEvaluation,
-        start: usize,
-        count: usize,
-    ) -> Result<usize, Error> {
-        self.prepare(data, usize::MAX)?;
-        let rows = self.load_from(data, start, count);
-        let end = start + rows.len();
-        let added =
-            evaluation.add(&self.ascents[self.at], &data.with_rows(&self.features), start..end);
-        added.map_err(|error| reason(data, &rows, error))?;
-        Ok(end)
-    }
-
-    /// The certificate, once all rows were taken in.
-    pub fn finish<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        evaluation: DualEvaluation,
-    ) -> Result<Certificate, Error> {
-        let certificate = self.conclude(data, evaluation)?;
-        if certificate.dual.is_nan() {
-            let mut start = 0;
-            while start < data.len() {
-                start = self.renew(data, start, usize::MAX);
+    pub fn certificate(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
+        loop {
+            if let Some(certificate) = self.certify_on(data, usize::MAX)? {
+                return Ok(certificate);
             }
         }
-        Ok(certificate)
     }
 
-    /// [`finish`](Refit::finish), but where D is NaN the weights have drifted and are cleared: they must be renewed.
-    pub(crate) fn conclude<X: Rows<Scalar = S>>(
+    /// Whether an evaluation is under way.
+    pub(crate) fn is_evaluating(&self) -> bool {
+        self.evaluation.is_some() || self.renewed.is_some()
+    }
+
+    /// [`certificate`](Refit::certificate) by instalments of about so many rows. Where D is NaN the weights had drifted,
+    /// and have been made anew.
+    pub(crate) fn certify_on(
         &mut self,
-        data: &Examples<'_, X>,
-        evaluation: DualEvaluation,
-    ) -> Result<Certificate, Error> {
+        data: &Examples<'_, S>,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error> {
+        if let Some((certificate, at)) = self.renewed.take() {
+            let at = self.renew(data, at, size);
+            if at < data.len() {
+                self.renewed = Some((certificate, at));
+                return Ok(None);
+            }
+            return Ok(Some(certificate));
+        }
+        self.prepare(data, usize::MAX)?;
+        let fresh = || (self.ascents[self.at].evaluation::<S>(), 0);
+        let (mut evaluation, start) = self.evaluation.take().unwrap_or_else(fresh);
+        let rows = self.load_from(data, start, size);
+        let end = start + rows.len();
         let ascent = &mut self.ascents[self.at];
-        let certificate = evaluation.conclude(ascent, &data.with_rows(&self.features))?;
+        let within = data.with_rows(Matrix::Window(&self.features));
+        evaluation.add(ascent, &within, start..end).map_err(|error| reason(data, &rows, error))?;
+        if end < data.len() {
+            self.evaluation = Some((evaluation, end));
+            return Ok(None);
+        }
+        let certificate = evaluation.conclude(ascent, &within)?;
         if certificate.dual.is_nan() {
             ascent.clear_image()?;
+            self.renewed = Some((certificate, 0));
+            return Ok(None);
         }
-        Ok(certificate)
+        Ok(Some(certificate))
     }
 
     /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
-    pub(crate) fn renew<X: Rows<Scalar = S>>(
+    fn renew(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         start: usize,
         count: usize,
     ) -> usize {
         let end = start + self.load_from(data, start, count).len();
-        self.ascents[self.at].add_image(&data.with_rows(&self.features), start..end);
+        self.ascents[self.at].add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
         end
     }
 
+    /// Computes the features of these rows that are not kept. Those of all that are must be known.
+    fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
+        let kept = self.features.n_kept();
+        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= kept).collect();
+        // An order may name a row twice.
+        others.sort_unstable();
+        others.dedup();
+        for (place, i) in others.iter().enumerate() {
+            self.features.places[i - kept] = place as u32;
+        }
+        self.features.window.resize(others.len() * self.span.dimension(), S::default());
+        self.span.features(x, &others, &mut self.features.window);
+    }
+
     /// Makes sure of the features of about so many rows from `start` on; returns which.
-    fn load_from<X: Rows<Scalar = S>>(
+    fn load_from(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         start: usize,
         count: usize,
     ) -> Vec<usize> {
-        let kept = self.features.kept();
+        let kept = self.features.n_kept();
         let (count, limit) =
             if start < kept { (count, kept) } else { (count.min(WINDOW), data.len()) };
         let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();
-        self.features.load(&self.span, data.rows(), &rows);
+        self.load(data.rows(), &rows);
         rows
     }
 
-    /// Passes until the certified relative gap of every problem is at most `tol`, or for `max_epochs` times as many visits as
-    /// there are examples; the sums of their certificates.
-    pub fn solve<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        tol: f64,
-        max_epochs: usize,
-        seed: u64,
-    ) -> Result<Certificate, Error> {
-        let mut sum = Certificate { primal: 0.0, dual: 0.0 };
-        for k in 0..self.problems() {
-            self.turn_to(k);
-            let certificate = self.solve_this(data, tol, max_epochs, seed)?;
-            sum.primal += certificate.primal;
-            sum.dual += certificate.dual;
-        }
-        Ok(sum)
-    }
-
-    fn solve_this<X: Rows<Scalar = S>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        tol: f64,
-        max_epochs: usize,
-        seed: u64,
-    ) -> Result<Certificate, Error> {
-        for _ in 0..max_epochs {
-            while self.advance(data, usize::MAX, seed)?.examples > 0 || !self.epoch_is_over(tol) {}
-            if self.may_be_solved(tol) {
-                let certificate = self.certificate(data)?;
-                if certificate.relative_gap() <= tol {
-                    return Ok(certificate);
-                }
-            }
-        }
-        self.certificate(data)
-    }
-
     /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
-    pub fn scores<X: Rows<Scalar = S>>(
+    pub fn scores(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         rows: &[usize],
     ) -> Result<Vec<f64>, Error> {
         self.prepare(data, usize::MAX)?;
@@ -427,7 +343,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         let outputs: usize = weights.iter().map(Hypothesis::outputs).sum();
         let mut scores = vec![0.0; rows.len() * outputs];
         for (rows, scores) in rows.chunks(WINDOW).zip(scores.chunks_mut(WINDOW * outputs)) {
-            self.features.load(&self.span, data.rows(), rows);
+            self.load(data.rows(), rows);
             for (i, mut scores) in rows.iter().zip(scores.chunks_mut(outputs)) {
                 for w in &weights {
                     let (these, rest) = scores.split_at_mut(w.outputs());
@@ -454,12 +370,12 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
         self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights()).collect()
     }
 
-    fn check<X: Rows<Scalar = S>>(&self, data: &Examples<'_, X>) -> Result<(), Error> {
+    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.span.check_features(data.rows().n_features())?;
-        if data.len() != self.features.n {
+        if data.len() != self.features.n_rows() {
             return Err(Error::shape(
                 "X",
-                format_args!("{} rows, as there are dual variables", self.features.n),
+                format_args!("{} rows, as there are dual variables", self.features.n_rows()),
                 format_args!("{}", data.len()),
             ));
         }
@@ -468,7 +384,7 @@ impl<S: Scalar, L: Loss + Clone + 'static> Refit<S, L> {
 }
 
 /// The error of the data themselves, where there is one, instead of that of their features.
-fn reason<X: Rows>(data: &Examples<'_, X>, rows: &[usize], error: Error) -> Error {
+fn reason<S: Scalar>(data: &Examples<'_, S>, rows: &[usize], error: Error) -> Error {
     let own = rows.iter().find_map(|&i| data.check(i..i + 1).err());
     own.unwrap_or(error)
 }

@@ -12,12 +12,13 @@
 //! * Cost: an epoch's time over the number of threads, and per epoch and shard O(size of w + examples)
 //!   for copying and averaging. Memory: a copy of w, its average and its ledger for every shard.
 
-use crate::data::{Examples, Rows};
+use crate::data::Examples;
 use crate::error::Error;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::linear::Linear;
 use crate::loss::Loss;
+use crate::order::Ahead;
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 use crate::trainer::{Block, Report, Trainer};
@@ -54,16 +55,15 @@ pub(crate) fn total(reports: Vec<Result<Report, Error>>) -> Result<Report, Error
 /// assert_eq!(report.examples, 9);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
-pub fn run_all<H, L, F, X>(
+pub fn run_all<H, L, F>(
     trainers: &mut [Trainer<H, L, F>],
-    data: &Examples<'_, X>,
+    data: &Examples<'_, H::Scalar>,
     order: &[usize],
 ) -> Result<Report, Error>
 where
     H: Hypothesis + Send,
     L: Loss + Send,
     F: Feasible<H> + Send,
-    X: Rows<Scalar = H::Scalar>,
 {
     total(side_by_side(trainers, |_, trainer| trainer.run(data, order.iter().copied())))
 }
@@ -129,9 +129,9 @@ where
 
     /// Runs each shard on its own part of an order, side by side. May be called again and again: a
     /// part need not come in one piece.
-    pub fn run<X: Rows<Scalar = S>>(
+    pub fn run(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         parts: &[&[usize]],
     ) -> Result<Report, Error> {
         self.reports.fill(Report::default());
@@ -139,9 +139,9 @@ where
     }
 
     /// [`run`](Shards::run) that goes on with the reports of the last one; returns what they come to.
-    pub(crate) fn go_on<X: Rows<Scalar = S>>(
+    pub(crate) fn go_on(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         parts: &[&[usize]],
     ) -> Result<Report, Error> {
         if parts.len() != self.trainers.len() {
@@ -153,7 +153,10 @@ where
         }
         let mut shards: Vec<_> = self.trainers.iter_mut().zip(&mut self.reports).collect();
         total(side_by_side(&mut shards, |k, (trainer, report)| {
-            **report = trainer.go_on(data, parts[k].iter().copied(), **report)?;
+            **report = {
+                let mut rows = parts[k].iter().copied();
+                trainer.go_on(data, Ahead::new(&mut rows), **report)?
+            };
             Ok(**report)
         }))
     }

@@ -12,7 +12,7 @@
 //!   that read only the lower half. Memory: O(m (m + features)).
 //! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
 
-use crate::data::{Dense, KeptRow, KeptRows, Row, Rows, same_features};
+use crate::data::{Dense, KeptRow, Matrix, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
@@ -32,9 +32,9 @@ const ROWS: usize = 32;
 /// The span of kernel functions.
 ///
 /// ```
-/// use pegasos::{Dense, Kernel, Span};
+/// use pegasos::{Dense, Kernel, Matrix, Span};
 ///
-/// let x = Dense::new(&[0.0, 1.0, 1.0, 3.0_f64], 4, 1)?;
+/// let x = Matrix::from(Dense::new(&[0.0, 1.0, 1.0, 3.0_f64], 4, 1)?);
 /// let span = Span::new(Kernel::Rbf { gamma: 0.5 }, &x, &[0, 1, 2, 3])?;
 /// // The second 1.0 adds nothing to the first.
 /// assert_eq!(span.basis(), [0, 1, 3]);
@@ -74,13 +74,13 @@ impl Triangle {
 impl<S: Scalar> Span<S> {
     /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
     /// none has a positive `k(x, x)`.
-    pub fn new<X: Rows<Scalar = S>>(
+    pub fn new(
         kernel: Kernel,
-        x: &X,
+        x: &Matrix<'_, S>,
         landmarks: &[usize],
     ) -> Result<Self, Error> {
         let rows = landmarks.iter().map(|&i| x.row(i).keep()).collect();
-        let none = Vectors::new(x.n_features(), Expansion::<S>::keep::<X>(kernel));
+        let none = Vectors::new(x.n_features(), Keep::of(kernel, x));
         Span::of_rows(kernel, none, rows)
     }
 
@@ -115,7 +115,7 @@ impl<S: Scalar> Span<S> {
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that
     /// are not finite.
-    pub fn features<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [S]) {
+    pub fn features(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) {
         let rank = self.dimension();
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
@@ -125,7 +125,7 @@ impl<S: Scalar> Span<S> {
             let mut z = vec![S::default(); rows.len() * stride];
             if let Ok(k) = Dense::new(&k, rows.len(), stride) {
                 for (b, block) in self.blocks.iter().enumerate() {
-                    k.products(&numbers, block, &mut z[b * WIDTH..], stride);
+                    Matrix::from(k).products(&numbers, block, &mut z[b * WIDTH..], stride);
                 }
             }
             for (out, z) in out.chunks_mut(rank).zip(z.chunks(stride)) {
@@ -160,12 +160,6 @@ impl<S: Scalar> Span<S> {
         for (i, coef) in self.basis.iter().zip(coefs) {
             out[i * outputs + o] = coef;
         }
-    }
-
-    /// How many landmarks there were.
-    #[cfg(feature = "python")]
-    pub(crate) fn landmarks(&self) -> usize {
-        self.landmarks
     }
 }
 
@@ -228,7 +222,7 @@ impl<S: Scalar> Factor<S> {
         let keep = |slot| {
             let (mut indices, mut values) = (Vec::new(), Vec::new());
             model.for_each(slot, |j, x| {
-                indices.push(j);
+                indices.push(j as i64);
                 values.push(x);
             });
             if indices.len() < model.n_features() / 4 {
@@ -279,7 +273,7 @@ impl<S: Scalar> Factor<S> {
             ));
         }
         for &k in &basis {
-            vectors.push(k, &rows[k]);
+            vectors.push(k, rows[k].row());
         }
         let rank = basis.len();
         let block = |b: usize| {
@@ -303,7 +297,7 @@ impl<S: Scalar> Factor<S> {
         if start == n {
             return false;
         }
-        let x = KeptRows(wide, vectors.n_features());
+        let x = Matrix::Kept(wide, vectors.n_features());
         let (stride, least) = (inverse.stride, least_distance::<S>());
         let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
         *at += panel.len();
@@ -393,7 +387,7 @@ mod tests {
             for k in (3..n).step_by(7) {
                 x.copy_within((k - 3) * d..(k - 2) * d, k * d);
             }
-            let rows = Dense::new(&x, n, d).expect("a matrix");
+            let rows = Matrix::from(Dense::new(&x, n, d).expect("a matrix"));
             let all: Vec<usize> = (0..n).collect();
             for kernel in
                 [Kernel::Rbf { gamma: 1.0 }, Kernel::Poly { gamma: 0.3, coef0: 1.0, degree: 3 }]

@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use crate::data::{Examples, KeptRow, Row, Rows};
+use crate::data::{Examples, KeptRow, Row};
 use crate::error::Error;
 use crate::feasible::{Ball, Feasible};
 use crate::hypothesis::{Combine, Hypothesis};
@@ -244,7 +244,7 @@ pub struct Flight<S, C> {
 
 /// A row of the matrix at hand whose gradient was taken: its number, the row, its coefficients times
 /// its weight.
-type Term<'a, X, L> = (usize, <X as Rows>::Row<'a>, <L as Loss>::Scores);
+type Term<'a, S, L> = (usize, Row<'a, S>, <L as Loss>::Scores);
 
 impl<H: Hypothesis, L: Loss, F> Trainer<H, L, F> {
     /// The parameters.
@@ -409,7 +409,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             flight.coef.as_ref().iter().map(|c| c.abs()).sum()
         };
         let in_flight: f64 = self.flights.iter().map(sum).sum();
-        let norms = self.flights.iter().map(|flight| (&flight.row).norm2());
+        let norms = self.flights.iter().map(|flight| flight.row.row().norm2());
         // What is added to v is a step over the scale, which is never below the least of all hypotheses'.
         let over_scale = match self.plain {
             true => 1.0,
@@ -420,7 +420,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     }
 
     /// The last iterate, for what the loop does not touch: which rows are known, what is kept of them.
-    #[cfg(feature = "python")]
     pub(crate) fn hypothesis_mut(&mut self) -> &mut H {
         &mut self.hypothesis
     }
@@ -435,19 +434,19 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     ///
     /// On an error (a row number out of range, data that are not finite, a column index out of
     /// range) training stops before the step concerned; all steps before it stand.
-    pub fn run<X: Rows<Scalar = H::Scalar>>(
+    pub fn run(
         &mut self,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, H::Scalar>,
         order: impl IntoIterator<Item = usize>,
     ) -> Result<Report, Error> {
-        self.go_on(data, order, Report::default())
+        self.go_on(data, Ahead::new(&mut order.into_iter()), Report::default())
     }
 
     /// [`run`](Trainer::run) that goes on with a report: sums do not depend on where one run ended and the next began.
-    pub(crate) fn go_on<X: Rows<Scalar = H::Scalar>>(
+    pub(crate) fn go_on(
         &mut self,
-        data: &Examples<'_, X>,
-        order: impl IntoIterator<Item = usize>,
+        data: &Examples<'_, H::Scalar>,
+        order: Ahead<'_>,
         report: Report,
     ) -> Result<Report, Error> {
         self.hypothesis.check_features(data.rows().n_features())?;
@@ -476,12 +475,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             ledger.make_room()?;
         }
         self.hypothesis.look_ahead(data.rows(), &[])?;
-        let order = Ahead::new(order.into_iter());
         let before = self.t;
-        let mut report = match self.params.block {
-            Block::Mean(batch) => self.run_batches(data, order, batch, report)?,
-            Block::Delayed(delay) => self.run_delayed(data, order, delay, report)?,
-        };
+        // Of rows whose gradients are not applied yet, the oldest first.
+        let mut queue = VecDeque::new();
+        let report = self.repeat(data, order, report, &mut queue);
+        if let Block::Delayed(_) = self.params.block {
+            // After an error too: what is in flight belongs to steps that stand.
+            self.flights.extend(queue.into_iter().map(|(example, row, coef)| {
+                let moves = coef.as_ref().iter().any(|&c| c != 0.0);
+                Flight { example, row: if moves { row.keep() } else { KeptRow::EMPTY }, coef }
+            }));
+        }
+        let mut report = report?;
         report.steps += self.t - before;
         if !self.hypothesis.is_finite() {
             return Err(Error::non_finite(
@@ -492,127 +497,83 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(report)
     }
 
-    /// The loop over batches.
-    fn run_batches<X: Rows<Scalar = H::Scalar>>(
+    /// The loop.
+    fn repeat<'a>(
         &mut self,
-        data: &Examples<'_, X>,
-        mut order: Ahead<impl Iterator<Item = usize>>,
-        batch: usize,
+        data: &Examples<'a, H::Scalar>,
+        mut order: Ahead<'_>,
         so_far: Report,
+        queue: &mut VecDeque<Term<'a, H::Scalar, L>>,
     ) -> Result<Report, Error> {
+        let (batch, delay) = match self.params.block {
+            Block::Mean(batch) => (batch, 0),
+            Block::Delayed(delay) => (1, delay),
+        };
         // A copy in registers: the argument lives in memory.
         let mut report = so_far;
         let mut scores = self.loss.zeros();
         let mut coef = self.loss.zeros();
-        // Those of the batch that have a coefficient come first; the rest is room to write over.
-        let mut terms: Vec<Term<'_, X, L>> = Vec::new();
+        // Room of terms that were applied, to write over.
+        let mut spare: Vec<L::Scores> = Vec::new();
         loop {
-            let (mut size, mut moving) = (0, 0);
+            let mut size = 0;
             while size < batch {
                 let taken = self.take(data, &mut order, &mut scores, &mut coef, &mut report)?;
                 let Some((i, row)) = taken else {
                     break;
                 };
                 size += 1;
-                if coef.as_ref().iter().any(|&c| c != 0.0) {
-                    match terms.get_mut(moving) {
-                        Some(term) => {
-                            (term.0, term.1) = (i, row);
-                            term.2.as_mut().copy_from_slice(coef.as_ref());
-                        }
-                        None => terms.push((i, row, coef.clone())),
-                    }
-                    moving += 1;
+                let moves = coef.as_ref().iter().any(|&c| c != 0.0);
+                report.updates += u64::from(moves);
+                if moves || delay > 0 {
+                    let mut room = spare.pop().unwrap_or_else(|| coef.clone());
+                    room.as_mut().copy_from_slice(coef.as_ref());
+                    queue.push_back((i, row, room));
                 }
             }
             if size == 0 {
                 return Ok(report);
             }
             report.examples += size as u64;
-            report.updates += moving as u64;
-            // From before, when there was a delay.
-            let late = std::mem::take(&mut self.flights);
+            // Due are all but those as young as the delay; first those from earlier runs.
+            let due = (self.flights.len() + queue.len()).saturating_sub(delay);
+            let late = self.flights.len().min(due);
             if self.regret.is_some() {
-                let fresh = late.is_empty().then_some((scores.as_ref(), coef.as_ref()));
-                self.count_regret(fresh, late.len() + 1);
-            }
-            let eta = self.shrink();
-            let moved = moving > 0 || !late.is_empty();
-            for flight in late {
-                self.apply_late(flight, eta, &mut report);
-            }
-            let share = 1.0 / size as f64;
-            for (i, row, coef) in &mut terms[..moving] {
-                let coef = coef.as_mut();
-                coef.iter_mut().for_each(|c| *c *= share);
-                self.apply(*i, *row, coef, eta, &mut report);
-            }
-            self.project_and_average(moved);
-        }
-    }
-
-    /// The loop with gradients in flight.
-    fn run_delayed<X: Rows<Scalar = H::Scalar>>(
-        &mut self,
-        data: &Examples<'_, X>,
-        mut order: Ahead<impl Iterator<Item = usize>>,
-        delay: usize,
-        so_far: Report,
-    ) -> Result<Report, Error> {
-        // A copy in registers: the argument lives in memory.
-        let mut report = so_far;
-        let mut scores = self.loss.zeros();
-        let mut coef = self.loss.zeros();
-        // From earlier runs, and from this one, which are younger.
-        let mut kept = std::mem::take(&mut self.flights);
-        let mut here: VecDeque<Term<'_, X, L>> = VecDeque::new();
-        let outcome = loop {
-            let (i, row) = match self.take(data, &mut order, &mut scores, &mut coef, &mut report) {
-                Ok(Some(taken)) => taken,
-                Ok(None) => break Ok(report),
-                Err(error) => break Err(error),
-            };
-            report.examples += 1;
-            report.updates += u64::from(coef.as_ref().iter().any(|&c| c != 0.0));
-            here.push_back((i, row, coef.clone()));
-            // More than one only where the delay was longer before.
-            let arriving = (kept.len() + here.len()).saturating_sub(delay);
-            if self.regret.is_some() {
+                let arriving = if delay == 0 { late + size } else { due };
                 // Only a gradient taken at the present w has a known product with it.
                 let fresh = delay == 0 && arriving == 1;
                 let fresh = fresh.then_some((scores.as_ref(), coef.as_ref()));
                 self.count_regret(fresh, arriving);
             }
             let eta = self.shrink();
-            for _ in 0..arriving {
-                if let Some(flight) = kept.pop_front() {
+            for _ in 0..late {
+                if let Some(flight) = self.flights.pop_front() {
                     self.apply_late(flight, eta, &mut report);
-                } else if let Some((i, row, mut coef)) = here.pop_front() {
-                    self.apply(i, row, coef.as_mut(), eta, &mut report);
                 }
             }
-            self.project_and_average(arriving > 0);
-        };
-        // After an error too: what is in flight belongs to steps that stand.
-        let here = here.into_iter().map(|(example, row, coef)| {
-            let moves = coef.as_ref().iter().any(|&c| c != 0.0);
-            Flight { example, row: if moves { row.keep() } else { KeptRow::EMPTY }, coef }
-        });
-        self.flights = kept.into_iter().chain(here).collect();
-        outcome
+            let share = 1.0 / size as f64;
+            for _ in late..due {
+                if let Some((i, row, mut coef)) = queue.pop_front() {
+                    coef.as_mut().iter_mut().for_each(|c| *c *= share);
+                    self.apply(i, row, coef.as_mut(), eta, &mut report);
+                    spare.push(coef);
+                }
+            }
+            self.project_and_average(due > 0);
+        }
     }
 
     /// Takes the gradient of the next row at the present w: writes its scores and its coefficients
     /// times its weight.
     #[inline(always)]
-    fn take<'a, X: Rows<Scalar = H::Scalar>>(
+    fn take<'a>(
         &mut self,
-        data: &'a Examples<'_, X>,
-        order: &mut Ahead<impl Iterator<Item = usize>>,
+        data: &Examples<'a, H::Scalar>,
+        order: &mut Ahead<'_>,
         scores: &mut L::Scores,
         coef: &mut L::Scores,
         report: &mut Report,
-    ) -> Result<Option<(usize, X::Row<'a>)>, Error> {
+    ) -> Result<Option<(usize, Row<'a, H::Scalar>)>, Error> {
         match self.hypothesis.panel() {
             0 => {}
             size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size))?,
@@ -687,10 +648,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 
     /// Adds a gradient that arrives.
     #[inline(always)]
-    fn apply<R: Row<Scalar = H::Scalar>>(
+    fn apply(
         &mut self,
         i: usize,
-        row: R,
+        row: Row<'_, H::Scalar>,
         coef: &mut [f64],
         eta: f64,
         report: &mut Report,
@@ -720,7 +681,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             ledger.record(example, coef.as_ref());
         }
         coef.as_mut().iter_mut().for_each(|c| *c *= eta);
-        self.hypothesis.add_late(example, &row, coef.as_ref());
+        self.hypothesis.add_late(example, row.row(), coef.as_ref());
         self.count_degradation(eta, report);
     }
 
@@ -848,6 +809,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
         (self.ledger, self.complete, self.updates) = (ledger, complete, updates);
         Ok(())
+    }
+
+    /// Whether the sum of its coefficients is a point of the dual: of plain Pegasos in a Hilbert space.
+    pub fn certifies(&self) -> bool {
+        self.plain && self.hypothesis.is_positive()
+    }
+
+    /// Whether dual ascent can go on from that point as its steps would: one example each, the last iterate the result
+    /// (an average of recent ones is for those who end with Pegasos; it asks for nothing).
+    pub fn may_ascend(&self) -> bool {
+        let last = matches!(self.params.average, Average::None | Average::Recent { .. });
+        self.certifies() && last && self.params.block == Block::Mean(1)
     }
 
     /// The ledger and the factor that makes it a point of the dual whose image is w, if there is one.

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::data::{Row, Rows};
+use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory;
@@ -48,6 +48,17 @@ pub(crate) enum Keep {
     /// Features of rows that are mostly zeros.
     SparseFeatures,
     Columns,
+}
+
+impl Keep {
+    /// Of vectors that are rows of such a matrix.
+    pub(crate) fn of<S: Scalar>(kernel: Kernel, x: &Matrix<'_, S>) -> Self {
+        match kernel {
+            Kernel::Precomputed => Keep::Columns,
+            _ if x.is_sparse() => Keep::SparseFeatures,
+            _ => Keep::Features,
+        }
+    }
 }
 
 impl<S: Scalar> Vectors<S> {
@@ -147,7 +158,7 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// Appends row `i` of a matrix.
-    pub(crate) fn push<R: Row<Scalar = S>>(&mut self, i: usize, row: R) {
+    pub(crate) fn push(&mut self, i: usize, row: Row<'_, S>) {
         let slot = self.len;
         self.len += 1;
         self.norms.resize(self.len.next_multiple_of(WIDTH), S::default());
@@ -189,9 +200,9 @@ impl<S: Scalar> Vectors<S> {
     /// `out[r * stride + k] = <x[rows[r]], vector slots.start + k>`. The slots begin at the beginning of a
     /// block; room up to the end of a block is written as well. NaN for rows with a column index that
     /// is outside.
-    pub(crate) fn products<X: Rows<Scalar = S>>(
+    pub(crate) fn products(
         &self,
-        x: &X,
+        x: &Matrix<'_, S>,
         rows: &[usize],
         slots: Range<usize>,
         out: &mut [S],
@@ -237,7 +248,7 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// `<x, vector k>` for all of them, for a row that may be of no matrix at hand.
-    pub(crate) fn products_of<R: Row<Scalar = S>>(&self, row: R, out: &mut Vec<S>) {
+    pub(crate) fn products_of(&self, row: Row<'_, S>, out: &mut Vec<S>) {
         out.clear();
         out.resize(self.len.next_multiple_of(WIDTH), S::default());
         match &self.store {
@@ -268,10 +279,10 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// Writes kernel values of these rows with the vectors in these slots, a row of `stride` each.
-    pub(crate) fn kernel_values<X: Rows<Scalar = S>>(
+    pub(crate) fn kernel_values(
         &self,
         kernel: Kernel,
-        x: &X,
+        x: &Matrix<'_, S>,
         rows: &[usize],
         slots: Range<usize>,
         out: &mut [S],
@@ -287,10 +298,10 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// Kernel values of a row with all vectors; it may be of no matrix at hand.
-    pub(crate) fn kernel_values_of<R: Row<Scalar = S>>(
+    pub(crate) fn kernel_values_of(
         &self,
         kernel: Kernel,
-        x: R,
+        x: Row<'_, S>,
         out: &mut Vec<S>,
     ) {
         self.products_of(x, out);
@@ -298,7 +309,7 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// Makes kernel values of the products of a row with the vectors in these slots.
-    fn map<R: Row<Scalar = S>>(&self, kernel: Kernel, x: R, slots: Range<usize>, out: &mut [S]) {
+    fn map(&self, kernel: Kernel, x: Row<'_, S>, slots: Range<usize>, out: &mut [S]) {
         if self.are_columns() {
             return;
         }

@@ -41,7 +41,7 @@ pub enum Maintenance {
 
 impl<S: Scalar> Budgeted<S> {
     /// Adds to w what the caller has put, over a, into `scratch.coef`.
-    pub(super) fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
+    pub(super) fn add_row(&mut self, known: Option<usize>, x: Row<'_, S>) {
         self.added += 1;
         let coef = std::mem::take(&mut self.scratch.coef);
         let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
@@ -171,7 +171,7 @@ impl<S: Scalar> Budgeted<S> {
         let z = self.support.between(m, n, h);
         if let Some(norm2) = self.norm2 {
             let gone = self.product_with(m) + self.product_with(n);
-            self.norm2 = Some(norm2 + 2.0 * (self.product(&z, &merged) - gone) + degradation);
+            self.norm2 = Some(norm2 + 2.0 * (self.product(z.row(), &merged) - gone) + degradation);
         }
 
         let Budgeted { support, panel, scratch, distances, .. } = self;
@@ -200,7 +200,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
     /// room for another.
-    fn project_or_add<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], full: bool) {
+    fn project_or_add(&mut self, x: Row<'_, S>, coef: &[f64], full: bool) {
         let column = std::mem::take(&mut self.scratch.column);
         let hole = self.support.hole;
         let value = |(j, k): (usize, &S)| if Some(j) == hole { 0.0 } else { k.to_f64() };
@@ -278,7 +278,7 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// Makes the example that was last seen and solved for a vector.
-    fn enlist<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], distance: f64) {
+    fn enlist(&mut self, x: Row<'_, S>, coef: &[f64], distance: f64) {
         let slot = self.insert(x);
         self.gram.insert(slot, distance);
         self.raise(slot, coef);

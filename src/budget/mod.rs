@@ -23,7 +23,7 @@ mod panel;
 mod project;
 mod support;
 
-use crate::data::{Row, Rows, same_features};
+use crate::data::{Matrix, Row, same_features};
 use crate::error::Error;
 use crate::expansion::{Expansion, stays_within};
 use crate::hypothesis::Hypothesis;
@@ -44,7 +44,7 @@ const MOST_SPREAD: f64 = 1e12;
 /// Coefficients, for each output, of support vectors that are never more than a budget allows.
 ///
 /// ```
-/// use pegasos::{Budgeted, Dense, Hypothesis, Kernel, Maintenance, Rows};
+/// use pegasos::{Budgeted, Dense, Hypothesis, Kernel, Maintenance};
 ///
 /// let x = Dense::new(&[0.0, 1.0, 1.1_f64], 3, 1)?;
 /// let mut w = Budgeted::new(Kernel::Rbf { gamma: 0.5 }, 1, 1, Some(2), Maintenance::Merge)?;
@@ -282,9 +282,9 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Gives a hypothesis without vectors these rows, and what [`state`](Budgeted::state) gave. It goes on as
     /// the one that was stored, up to rounding. Refuses parts that do not fit together.
-    pub fn restore<X: Rows<Scalar = S>>(
+    pub fn restore(
         &mut self,
-        x: &X,
+        x: &Matrix<'_, S>,
         state: &BudgetedState,
     ) -> Result<(), Error> {
         self.check_features(x.n_features())?;
@@ -375,7 +375,7 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// The same of an example, and its scores over a.
-    fn see<R: Row<Scalar = S>>(&mut self, known: Option<usize>, x: R) {
+    fn see(&mut self, known: Option<usize>, x: Row<'_, S>) {
         let merging = self.maintenance == Maintenance::Merge;
         let alone;
         let (panel, lane) = match known {
@@ -391,7 +391,7 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// A vector, or whatever row, in a panel of its own.
-    fn alone<R: Row<Scalar = S>>(&self, x: R) -> Panel<S> {
+    fn alone(&self, x: Row<'_, S>) -> Panel<S> {
         let mut panel = self.panel.empty();
         panel.push(0, x);
         panel.measure(&self.support);
@@ -400,7 +400,7 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// `<w, sum_o coef_o phi(x)>` over a.
-    fn product<R: Row<Scalar = S>>(&self, x: R, coef: &[f64]) -> f64 {
+    fn product(&self, x: Row<'_, S>, coef: &[f64]) -> f64 {
         self.alone(x).scores_of(0).zip(coef).map(|(score, coef)| score * coef).sum()
     }
 
@@ -410,7 +410,7 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// Gives a row a slot, without coefficients.
-    fn insert<R: Row<Scalar = S>>(&mut self, x: R) -> usize {
+    fn insert(&mut self, x: Row<'_, S>) -> usize {
         let slot = self.support.insert(x, self.added);
         self.panel.insert(&self.support, slot, x, &mut self.scratch.row);
         slot
@@ -520,13 +520,13 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         same_features(self.n_features(), n_features)
     }
 
-    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
+    fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
         for (out, score) in out.iter_mut().zip(self.alone(x).scores_of(0)) {
             *out = self.a * score;
         }
     }
 
-    fn scores<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+    fn scores(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
         let outputs = self.outputs();
         let mut panel = self.panel.empty();
         for (rows, out) in rows.chunks(WIDTH).zip(out.chunks_mut(WIDTH * outputs)) {
@@ -543,7 +543,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         if self.panel.is_over() { WIDTH } else { 0 }
     }
 
-    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) -> Result<(), Error> {
+    fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
         if !rows.is_empty() {
             self.check_growth(rows.len())?;
         }
@@ -569,7 +569,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
     }
 
-    fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
+    fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {
         let Some(lane) = self.panel.next(i) else {
             return self.score(x, out);
         };
@@ -578,14 +578,14 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         }
     }
 
-    fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+    fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
         let known = self.panel.known(i);
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
         self.add_row(known, x);
     }
 
-    fn add_late<R: Row<Scalar = S>>(&mut self, _: usize, x: R, coef: &[f64]) {
+    fn add_late(&mut self, _: usize, x: Row<'_, S>, coef: &[f64]) {
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
         // The number may be that of another row by now.
@@ -596,7 +596,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         std::mem::take(&mut self.degraded)
     }
 
-    fn gradient_norm<R: Row<Scalar = S>>(&self, _: usize, x: R, coef: &[f64]) -> f64 {
+    fn gradient_norm(&self, _: usize, x: Row<'_, S>, coef: &[f64]) -> f64 {
         let norm2 = x.norm2();
         let own = self.support.kernel.eval(norm2, norm2, norm2);
         (own * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()

@@ -1,7 +1,7 @@
 //! Examples to come, and what is known of them.
 
 use super::support::Support;
-use crate::data::{Row, Rows};
+use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -49,7 +49,7 @@ impl<S: Scalar> Panel<S> {
     }
 
     /// Another example; [`measure`](Panel::measure) must follow.
-    pub fn push<R: Row<Scalar = S>>(&mut self, i: usize, x: R) {
+    pub fn push(&mut self, i: usize, x: Row<'_, S>) {
         self.vectors.push(i, x);
     }
 
@@ -64,7 +64,7 @@ impl<S: Scalar> Panel<S> {
     }
 
     /// Takes these rows in place of those there were, none of them handed out.
-    pub fn look_ahead<X: Rows<Scalar = S>>(&mut self, support: &Support<S>, x: &X, rows: &[usize]) {
+    pub fn look_ahead(&mut self, support: &Support<S>, x: &Matrix<'_, S>, rows: &[usize]) {
         self.clear();
         self.rows.extend_from_slice(rows);
         rows.iter().for_each(|&i| x.prefetch(i));
@@ -119,11 +119,11 @@ impl<S: Scalar> Panel<S> {
     }
 
     /// A vector without coefficients has come into a slot; `products` is room to compute in.
-    pub fn insert<R: Row<Scalar = S>>(
+    pub fn insert(
         &mut self,
         support: &Support<S>,
         slot: usize,
-        x: R,
+        x: Row<'_, S>,
         products: &mut Vec<S>,
     ) {
         self.make_room(support.slots());

@@ -1,6 +1,6 @@
 //! A bounded set of support vectors whose features and coefficients change.
 
-use crate::data::{Dense, KeptRow, KeptRows, Row};
+use crate::data::{Dense, KeptRow, Matrix, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory;
@@ -54,10 +54,10 @@ enum Store<S> {
 }
 
 /// Adds a row to features. A column that occurs twice counts as the sum, one outside is passed over.
-fn add_features<R: Row>(x: R, features: &mut [R::Scalar]) {
+fn add_features<S: Scalar>(x: Row<'_, S>, features: &mut [S]) {
     x.for_each(|j, x| {
         if let Some(feature) = features.get_mut(j) {
-            *feature = R::Scalar::from_f64(feature.to_f64() + x);
+            *feature = S::from_f64(feature.to_f64() + x);
         }
     });
 }
@@ -232,7 +232,7 @@ impl<S: Scalar> Support<S> {
     }
 
     /// Which vector has just these features.
-    pub fn find<R: Row<Scalar = S>>(&self, x: R) -> Option<usize> {
+    pub fn find(&self, x: Row<'_, S>) -> Option<usize> {
         let norm2 = S::from_f64(x.norm2());
         let mut features: Option<Vec<S>> = None;
         positions(&self.norms, |norm| *norm == norm2).find(|&slot| {
@@ -242,19 +242,19 @@ impl<S: Scalar> Support<S> {
             let features = features.get_or_insert_with(|| self.features_of(x));
             match &self.store {
                 Store::Dense(rows) => rows[slot * self.n_features..].starts_with(features),
-                Store::Sparse(rows) => self.features_of(&rows[slot]) == *features,
+                Store::Sparse(rows) => self.features_of(rows[slot].row()) == *features,
             }
         })
     }
 
-    fn features_of<R: Row<Scalar = S>>(&self, x: R) -> Vec<S> {
+    fn features_of(&self, x: Row<'_, S>) -> Vec<S> {
         let mut features = vec![S::default(); self.n_features];
         add_features(x, &mut features);
         features
     }
 
     /// Puts a vector without coefficients into the hole, or into a new slot.
-    pub fn insert<R: Row<Scalar = S>>(&mut self, x: R, born: u64) -> usize {
+    pub fn insert(&mut self, x: Row<'_, S>, born: u64) -> usize {
         let slot = self.hole.take().unwrap_or(self.slots());
         if slot == self.width() {
             self.widen();
@@ -309,7 +309,7 @@ impl<S: Scalar> Support<S> {
 
     /// Puts another vector in the place of one.
     pub fn replace(&mut self, slot: usize, z: KeptRow<S>, born: u64) {
-        self.measure(slot, (&z).norm2());
+        self.measure(slot, z.row().norm2());
         self.born[slot] = born;
         match (&mut self.store, z) {
             (Store::Dense(rows), KeptRow::Dense(z)) => {
@@ -318,7 +318,7 @@ impl<S: Scalar> Support<S> {
             (Store::Dense(rows), z) => {
                 let row = &mut rows[slot * self.n_features..(slot + 1) * self.n_features];
                 row.fill(S::default());
-                add_features(&z, row);
+                add_features(z.row(), row);
             }
             (Store::Sparse(rows), z) => rows[slot] = z,
         }
@@ -362,18 +362,18 @@ impl<S: Scalar> Support<S> {
             Store::Dense(rows) => {
                 out.copy_from_slice(&rows[slot * self.n_features..(slot + 1) * self.n_features]);
             }
-            Store::Sparse(rows) => out.copy_from_slice(&self.features_of(&rows[slot])),
+            Store::Sparse(rows) => out.copy_from_slice(&self.features_of(rows[slot].row())),
         }
     }
 
     /// Calls `f` on a vector as a row.
-    pub fn with_row<T>(&self, slot: usize, f: impl FnOnce(&KeptRow<S>) -> T) -> T {
+    pub fn with_row<T>(&self, slot: usize, f: impl FnOnce(Row<'_, S>) -> T) -> T {
         match &self.store {
             Store::Dense(rows) => {
                 let d = self.n_features;
-                f(&KeptRow::Dense(rows[slot * d..(slot + 1) * d].to_vec()))
+                f(Row::Dense(&rows[slot * d..(slot + 1) * d]))
             }
-            Store::Sparse(rows) => f(&rows[slot]),
+            Store::Sparse(rows) => f(rows[slot].row()),
         }
     }
 
@@ -403,11 +403,11 @@ impl<S: Scalar> Support<S> {
                 Store::Dense(values) => {
                     let values = &values[..self.slots() * self.n_features];
                     if let Ok(x) = Dense::new(values, self.slots(), self.n_features) {
-                        vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
+                        vectors.products(&x.into(), numbers, 0..vectors.len(), out, WIDTH);
                     }
                 }
                 Store::Sparse(rows) => {
-                    let x = KeptRows(rows, self.n_features);
+                    let x = Matrix::Kept(rows, self.n_features);
                     vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
                 }
             }

@@ -10,11 +10,11 @@
 //! * Source: coordinates that do not move are put aside as in the shrinking of Keerthi et al. (2008); here no
 //!   decision lasts longer than until the next whole pass, which finds those that count afresh.
 
-use crate::data::{Examples, Row, Rows, Wide};
+use crate::data::{Examples, Row};
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::order::Ahead;
-use crate::scalar::all_finite;
+use crate::scalar::{Scalar, all_finite};
 use crate::trainer::Report;
 
 use super::{DualAscent, WHAT};
@@ -108,11 +108,11 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// The step of example i in what is looked at; `c` is its weight over lambda n. Says whether w has moved.
-    pub(super) fn ascend_few<R: Row>(
+    pub(super) fn ascend_few<S: Scalar>(
         &mut self,
         glance: &mut Glance,
         i: usize,
-        row: Wide<R>,
+        row: Row<'_, S>,
         weight: f64,
         c: f64,
     ) -> Result<bool, Error> {
@@ -132,17 +132,16 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// [`run`](DualAscent::run) in a narrow pass.
-    pub(super) fn run_narrow<X: Rows>(
+    pub(super) fn run_narrow<S: Scalar>(
         &mut self,
-        data: &Examples<'_, X>,
-        order: impl IntoIterator<Item = usize>,
+        data: &Examples<'_, S>,
+        mut order: Ahead<'_>,
     ) -> Result<Report, Error> {
         let c = 1.0 / (self.lambda * data.len() as f64);
         let mut report = Report::default();
-        let mut order = Ahead::new(order.into_iter());
         let mut glance = Glance::default();
         while let Some(i) = order.next(data, |i| self.dual.prefetch(i))? {
-            let row = Wide(data.rows().row(i));
+            let row = data.rows().row(i);
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             report.examples += 1;

@@ -19,7 +19,7 @@
 
 mod panel;
 
-use crate::data::{Dense, Row, Rows, same_features};
+use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
@@ -67,7 +67,7 @@ const NOWHERE: u32 = u32::MAX;
 /// Coefficients of support vectors for each output.
 ///
 /// ```
-/// use pegasos::{Dense, Expansion, Hypothesis, Kernel, Rows};
+/// use pegasos::{Dense, Expansion, Hypothesis, Kernel};
 ///
 /// let x = Dense::new(&[0.0, 0.0, 1.0, 1.0_f64], 2, 2)?;
 /// let mut w = Expansion::new(Kernel::Rbf { gamma: 0.5 }, 1, 2)?;
@@ -144,15 +144,6 @@ impl<S: Scalar> Expansion<S> {
         Expansion::with(kernel, outputs, n_features, Keep::SparseFeatures)
     }
 
-    /// How vectors are kept that are rows of such a matrix.
-    pub(crate) fn keep<X: Rows>(kernel: Kernel) -> Keep {
-        match kernel {
-            Kernel::Precomputed => Keep::Columns,
-            _ if X::SPARSE => Keep::SparseFeatures,
-            _ => Keep::Features,
-        }
-    }
-
     fn with(kernel: Kernel, outputs: usize, n_features: usize, keep: Keep) -> Result<Self, Error> {
         kernel.check()?;
         if outputs == 0 || n_features == 0 {
@@ -220,13 +211,11 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Parts with what is kept, so that a copy goes without.
-    #[cfg(feature = "python")]
     pub(crate) fn take_kept(&mut self) -> Option<Kept<S>> {
         self.kept.take()
     }
 
     /// Takes it back.
-    #[cfg(feature = "python")]
     pub(crate) fn give_kept(&mut self, kept: Option<Kept<S>>) {
         self.kept = kept;
     }
@@ -262,7 +251,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// [`scores`](Hypothesis::scores) of many rows, panel by panel on the threads of the current rayon pool.
-    pub fn scores_side_by_side<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
         let mut panels: Vec<(&[usize], &mut [f64])> =
             rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)).collect();
         side_by_side(&mut panels, |_, (rows, out)| self.scores(x, rows, out));
@@ -309,9 +298,9 @@ impl<S: Scalar> Expansion<S> {
 
     /// Gives an expansion without vectors those of these rows, and what [`state`](Expansion::state) gave. Row
     /// k has number `numbers[k]`, where there are numbers. Refuses parts that do not fit together.
-    pub fn restore<X: Rows<Scalar = S>>(
+    pub fn restore(
         &mut self,
-        x: &X,
+        x: &Matrix<'_, S>,
         numbers: Option<&[usize]>,
         state: &ExpansionState<S>,
     ) -> Result<(), Error> {
@@ -372,7 +361,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Appends a row with its coefficients. `set_norm2` must follow.
-    pub(crate) fn put<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
         let slot = self.append(i, x);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
@@ -390,7 +379,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// `k(x, x)`.
-    fn self_kernel<R: Row<Scalar = S>>(&self, i: usize, x: R) -> f64 {
+    fn self_kernel(&self, i: usize, x: Row<'_, S>) -> f64 {
         if self.vectors.are_columns() {
             let mut own = [S::default()];
             x.pick(&[i], &mut own);
@@ -401,7 +390,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Adds to the coefficients of a row, which stands at `known` in the panel if it does.
-    fn add_row<R: Row<Scalar = S>>(&mut self, known: Option<usize>, i: usize, x: R, coef: &[f64]) {
+    fn add_row(&mut self, known: Option<usize>, i: usize, x: Row<'_, S>, coef: &[f64]) {
         if coef.iter().all(|&c| c == 0.0) {
             return;
         }
@@ -433,7 +422,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
-    pub(crate) fn append_vector<R: Row<Scalar = S>>(&mut self, x: R, coef: &[f64], norm: S) {
+    pub(crate) fn append_vector(&mut self, x: Row<'_, S>, coef: &[f64], norm: S) {
         let slot = self.append(self.n_vectors(), x);
         self.vectors.set_norm(slot, norm);
         for (o, coef) in coef.iter().enumerate() {
@@ -444,7 +433,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// A new slot for this row.
-    fn append<R: Row<Scalar = S>>(&mut self, i: usize, x: R) -> usize {
+    fn append(&mut self, i: usize, x: Row<'_, S>) -> usize {
         let slot = self.vectors.len();
         self.vectors.push(i, x);
         self.counts.push(0);
@@ -512,7 +501,7 @@ impl<S: Scalar> Expansion<S> {
             };
             let numbers: Vec<usize> = (0..count).collect();
             let scores = &mut scores[..count * self.outputs];
-            self.scores(&rows, &numbers, scores);
+            self.scores(&rows.into(), &numbers, scores);
             for (k, scores) in scores.chunks(self.outputs).enumerate() {
                 self.coef(start + k, &mut coef);
                 sum += coef.iter().zip(scores).map(|(c, s)| c * s).sum::<f64>();
@@ -552,9 +541,9 @@ impl<S: Scalar> Expansion<S> {
 
     /// The scores over a of these rows, each summed over chunks in order; and, of rows for which there is
     /// room, the kernel values with full chunks that were not kept before.
-    fn score_rows<X: Rows<Scalar = S>>(
+    fn score_rows(
         &self,
-        x: &X,
+        x: &Matrix<'_, S>,
         rows: &[usize],
         keep: bool,
         out: &mut [f64],
@@ -630,7 +619,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         same_features(self.n_features(), n_features)
     }
 
-    fn score<R: Row<Scalar = S>>(&self, x: R, out: &mut [f64]) {
+    fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
         let mut values = Vec::new();
         self.vectors.kernel_values_of(self.kernel, x, &mut values);
         out.fill(0.0);
@@ -641,7 +630,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
     }
 
-    fn scores<X: Rows<Scalar = S>>(&self, x: &X, rows: &[usize], out: &mut [f64]) {
+    fn scores(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
         for (rows, out) in rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)) {
             self.score_rows(x, rows, false, out);
             out.iter_mut().for_each(|score| *score *= self.a);
@@ -669,7 +658,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
     }
 
-    fn look_ahead<X: Rows<Scalar = S>>(&mut self, x: &X, rows: &[usize]) -> Result<(), Error> {
+    fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
         self.reserve(rows.len())?;
         let mut scores = self.panel.take_scores(rows.len());
         let found = self.score_rows(x, rows, true, &mut scores);
@@ -692,7 +681,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         Ok(())
     }
 
-    fn score_next<R: Row<Scalar = S>>(&mut self, i: usize, x: R, out: &mut [f64]) {
+    fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {
         let Some(place) = self.panel.next(i) else {
             return self.score(x, out);
         };
@@ -701,12 +690,12 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
             .for_each(|(out, score)| *out = self.a * score);
     }
 
-    fn add<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+    fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
         let known = self.panel.known(i);
         self.add_row(known, i, x, coef);
     }
 
-    fn add_late<R: Row<Scalar = S>>(&mut self, i: usize, x: R, coef: &[f64]) {
+    fn add_late(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
         match self.slots {
             Some(_) => self.add(i, x, coef),
             // The number may be that of another row by now.
@@ -714,7 +703,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
     }
 
-    fn gradient_norm<R: Row<Scalar = S>>(&self, i: usize, x: R, coef: &[f64]) -> f64 {
+    fn gradient_norm(&self, i: usize, x: Row<'_, S>, coef: &[f64]) -> f64 {
         (self.self_kernel(i, x) * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 

@@ -1,6 +1,6 @@
 //! Rows to come, and what is known of them.
 
-use crate::data::{Row, Rows};
+use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory;
@@ -47,10 +47,10 @@ impl<S: Scalar> Panel<S> {
     }
 
     /// Takes these rows, with their scores, in place of those there were, none of them handed out.
-    pub fn look_ahead<X: Rows<Scalar = S>>(
+    pub fn look_ahead(
         &mut self,
         kernel: Kernel,
-        x: &X,
+        x: &Matrix<'_, S>,
         rows: &[usize],
         scores: Vec<f64>,
     ) {
@@ -104,7 +104,7 @@ impl<S: Scalar> Panel<S> {
     }
 
     /// The same of a row that is none of them.
-    pub fn beside_other<R: Row<Scalar = S>>(&self, kernel: Kernel, x: R, out: &mut Vec<S>) {
+    pub fn beside_other(&self, kernel: Kernel, x: Row<'_, S>, out: &mut Vec<S>) {
         self.vectors.kernel_values_of(kernel, x, out);
     }
 

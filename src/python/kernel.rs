@@ -1,26 +1,131 @@
-//! `KernelTrainer`: one kernel problem.
+//! Kernel problems, on a budget or not: how they are made, from nothing or from parts, and what is told of them.
 
-use std::sync::Mutex;
-
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Labels, Matrix, Order, examples};
-use super::machine::{
-    self, Arrays, Machine, Made, Problem, Rowwise, Stored, Told, coefs, run, scores, set_totals,
-    to_arrays, vectors, with_vectors,
-};
-use super::problem::{Pickled, any, array, check, item, locked, with};
-use super::{in_pieces, lock, pool, silent, work};
+use super::examples::{Number, View};
+use super::parts::{Parts, array, check_format, get, item, maybe_array};
+use super::trainer::{Made, Model, Problem};
+use super::unknown;
+use crate::fit::Course;
 use crate::{
-    Error, Examples, Expansion, ExpansionState, Kernel, KernelAscent, Loss, Rows, Scalar, Trainer,
+    Average, Ball, Binary, Block, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error,
+    Examples, Expansion, ExpansionState, Hinge, Kernel, KernelProblem, Loss, Machine, Maintenance,
+    Matrix, Order, Params, Progress, Record, Report, Schedule, Trainer, memory,
 };
 
-type Problems = machine::Problems<Expansion<f32>, Expansion<f64>>;
-type Unbounded<S, L> = Mutex<Problem<Expansion<S>, L>>;
+/// The parameters as Python gives them: a dictionary with these keys.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PyParams {
+    kernel: String,
+    gamma: f64,
+    coef0: f64,
+    degree: u32,
+    alpha: f64,
+    /// The mean weight of the examples, where the ball that the loss gives is projected on.
+    projection: Option<f64>,
+    batch_size: usize,
+    average: String,
+    /// How far back an average of recent iterates reaches, in updates.
+    window: u64,
+    average_from: u64,
+}
 
-impl<S: Scalar + numpy::Element> Machine for Expansion<S> {
+impl PyParams {
+    fn kernel(&self) -> PyResult<Kernel> {
+        let &PyParams { gamma, coef0, degree, .. } = self;
+        Ok(match self.kernel.as_str() {
+            "linear" => Kernel::Linear,
+            "rbf" => Kernel::Rbf { gamma },
+            "poly" => Kernel::Poly { gamma, coef0, degree },
+            "sigmoid" => Kernel::Sigmoid { gamma, coef0 },
+            "precomputed" => Kernel::Precomputed,
+            other => return Err(unknown("kernel", other)),
+        })
+    }
+
+    fn params(&self, loss: &impl Loss) -> PyResult<Params> {
+        let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
+        Ok(Params {
+            lambda: self.alpha,
+            set: radius.map(|radius| Ball { radius }),
+            block: Block::Mean(self.batch_size),
+            average: match self.average.as_str() {
+                "none" => Average::None,
+                "uniform" => Average::Uniform,
+                "polynomial" => Average::Polynomial,
+                "recent" => Average::Recent { window: self.window },
+                other => return Err(unknown("average", other)),
+            },
+            average_from: self.average_from,
+            ..Params::default()
+        })
+    }
+}
+
+/// What a budget needs to know beside the parameters of every kernel problem.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PyBudget {
+    budget: Option<usize>,
+    maintenance: String,
+    /// Of random removal.
+    seed: u64,
+    /// Of Projectron.
+    threshold: f64,
+    margin: bool,
+}
+
+impl PyBudget {
+    fn maintenance(&self) -> PyResult<Maintenance> {
+        let &PyBudget { seed, threshold, margin, .. } = self;
+        Ok(match self.maintenance.as_str() {
+            "remove" => Maintenance::Remove,
+            "random" => Maintenance::Random { seed },
+            "project" => Maintenance::Project,
+            "merge" => Maintenance::Merge,
+            "projectron" => Maintenance::Projectron { threshold, margin },
+            other => return Err(unknown("maintenance", other)),
+        })
+    }
+}
+
+/// What the Python package wants of a w of support vectors.
+pub(super) trait Stored: Machine<Scalar: Number> + 'static {
+    const KIND: &'static str;
+    /// Of its parts; a change of their keys' meaning gets a new number.
+    const FORMAT: u32;
+    /// One without vectors.
+    fn make(kernel: Kernel, outputs: usize, made: &Made, params: &Bound<'_, PyDict>) -> PyResult<Self>;
+    /// Gives it, without vectors yet, those among the parts and all else that it held.
+    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()>;
+    /// What it holds beside the vectors.
+    fn set(&self, parts: &mut Parts);
+    /// The parameters of its trainer, given those of kernel problems in general.
+    fn adapt(&self, params: Params) -> Params {
+        params
+    }
+    /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
+    fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, Self::Scalar));
+    fn assume_positive(&mut self) {}
+    fn spans(&self) -> bool {
+        self.n_vectors() > 0
+    }
+    /// Other coefficients, where they can be had.
+    fn with_coefs(&self, _coefs: &[f64]) -> Result<Option<Self>, Error> {
+        Ok(None)
+    }
+    /// Whether vectors are columns of a precomputed matrix, which have no features.
+    fn are_columns(&self) -> bool {
+        false
+    }
+}
+
+impl<S: Number> Stored for Expansion<S> {
+    const KIND: &'static str = "kernel";
+    const FORMAT: u32 = 4;
+
     fn make(kernel: Kernel, outputs: usize, made: &Made, _: &Bound<'_, PyDict>) -> PyResult<Self> {
         Ok(match made.sparse {
             true => Expansion::sparse(kernel, outputs, made.n_features)?,
@@ -28,372 +133,395 @@ impl<S: Scalar + numpy::Element> Machine for Expansion<S> {
         })
     }
 
-    fn take_parts(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
         let state = ExpansionState {
             v: array(parts, "v")?,
             u: array(parts, "u")?,
-            a: item(parts, "a")?.extract()?,
-            norm2: item(parts, "norm2")?.extract()?,
-            sum_a: item(parts, "sum_a")?.extract()?,
-            sum_q: item(parts, "sum_q")?.extract()?,
+            a: get(parts, "a")?,
+            norm2: get(parts, "norm2")?,
+            sum_a: get(parts, "sum_a")?,
+            sum_q: get(parts, "sum_q")?,
             counts: array(parts, "counts")?,
             norms: array(parts, "norms")?,
         };
-        let rows: Option<PyReadonlyArray1<'_, i64>> = item(parts, "rows")?.extract()?;
-        if rows.is_some() {
+        let numbers: Option<Vec<usize>> = maybe_array::<i64>(parts, "rows")?
+            .map(|rows| rows.into_iter().map(|i| i as usize).collect());
+        if numbers.is_some() {
             // Of a matrix that is gone.
             self.number_rows(0)?;
         }
-        let numbers: Option<Vec<usize>> = match &rows {
-            Some(rows) => Some(rows.as_slice()?.iter().map(|&i| i as usize).collect()),
-            None => None,
-        };
-        let numbers = numbers.as_deref();
         with_vectors(parts, self.n_features(), |vectors| match vectors {
-            Rowwise::Dense(vectors) => self.restore(&vectors, numbers, &state),
-            Rowwise::Sparse(vectors) => self.restore(&vectors, numbers, &state),
+            Some(vectors) => self.restore(vectors, numbers.as_deref(), &state),
+            None => Ok(()),
         })
     }
 
-    const PANEL: usize = crate::PANEL;
-
-    /// But not of what is kept for later epochs.
-    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
-        let kept = trainer.hypothesis_mut().take_kept();
-        let copy = trainer.check_copy().map(|()| trainer.clone());
-        trainer.hypothesis_mut().give_kept(kept);
-        copy
+    fn set(&self, parts: &mut Parts) {
+        let state = self.state();
+        parts.set_array("v", state.v);
+        parts.set_array("u", state.u);
+        parts.set_array("counts", state.counts);
+        let rows = self.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
+        parts.set_maybe::<i64>("rows", rows);
+        parts.set_array("norms", state.norms);
+        parts.set("a", state.a);
+        parts.set("norm2", state.norm2);
+        parts.set("sum_a", state.sum_a);
+        parts.set("sum_q", state.sum_q);
     }
 
-    fn n_vectors(&self) -> usize {
-        Expansion::n_vectors(self)
-    }
-
-    fn for_each(&self, k: usize, f: impl FnMut(usize, S)) {
+    fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, S)) {
         Expansion::for_each(self, k, f);
     }
 
-    /// A copy, but not of what is kept for later epochs.
-    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Self, Error> {
-        let kept = trainer.hypothesis_mut().take_kept();
-        let model = trainer.result();
-        trainer.hypothesis_mut().give_kept(kept);
-        Ok(model)
+    fn assume_positive(&mut self) {
+        Expansion::assume_positive(self);
+    }
+
+    fn are_columns(&self) -> bool {
+        self.kernel() == Kernel::Precomputed
     }
 }
 
-/// A kernel problem: of two classes by one score, of more by a score for each.
-#[pyclass(module = "pegasos._core", frozen)]
-pub(super) struct KernelTrainer {
-    problem: Problems,
-    made: Made,
-}
+impl<S: Number> Stored for Budgeted<S> {
+    const KIND: &'static str = "budget";
+    const FORMAT: u32 = 3;
 
-fn evaluate<X: Rows<Scalar: numpy::Element>, L: Loss + Clone + Send>(
-    py: Python<'_>,
-    problem: &Unbounded<X::Scalar, L>,
-    data: &Examples<'_, X>,
-    threads: usize,
-) -> PyResult<(f64, f64)> {
-    // A copy, as other threads must not wait for a whole evaluation.
-    let trainer = py.detach(|| Machine::copy(&mut lock(problem).trainer))?;
-    let mut evaluation = trainer.evaluation(data)?;
-    let pool = pool(threads)?;
-    in_pieces(py, data.len(), |rows| pool.install(|| evaluation.add(rows)))?;
-    let certificate = evaluation.finish()?;
-    Ok((certificate.primal, certificate.dual))
-}
-
-/// Gives the trainer what dual ascent has found, as if it had made it.
-fn end_dual<X: Rows, L: Loss + Clone + Send>(
-    py: Python<'_>,
-    problem: &Unbounded<X::Scalar, L>,
-    data: &Examples<'_, X>,
-) -> PyResult<()> {
-    Ok(py.detach(|| {
-        let mut problem = lock(problem);
-        // Where not even its beginning is known, the trainer has all that was learned.
-        if let Some(mut dual) = problem.dual.take().and_then(KernelAscent::settled) {
-            let w = dual.result(data)?;
-            let trainer = &problem.trainer;
-            let (loss, params) = (trainer.loss().clone(), *trainer.params());
-            let (t, updates) = (trainer.t() + data.len() as u64, trainer.updates());
-            problem.trainer = Trainer::resume(w, loss, params, t)?;
-            problem.trainer.set_updates(updates);
-            problem.frozen = None;
-        }
-        Ok::<_, Error>(())
-    })?)
-}
-
-/// Coefficients, vectors x outputs; row numbers; counts.
-type Found<'py> =
-    (Bound<'py, PyArray1<f64>>, Option<Bound<'py, PyArray1<u32>>>, Bound<'py, PyArray1<u32>>);
-
-#[pymethods]
-impl KernelTrainer {
-    #[new]
-    fn new(
-        n_features: usize,
-        sparse: bool,
-        classes: usize,
-        dtype: &str,
-        params: Bound<'_, PyDict>,
+    fn make(
+        kernel: Kernel,
+        outputs: usize,
+        made: &Made,
+        params: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let made = Made::new(n_features, sparse, classes, &params)?;
-        Ok(KernelTrainer { problem: Problems::make(params.py(), &made, dtype, None)?, made })
+        let parsed: PyBudget = params.extract()?;
+        let (budget, maintenance) = (parsed.budget, parsed.maintenance()?);
+        Ok(match made.sparse {
+            true => Budgeted::sparse(kernel, outputs, made.n_features, budget, maintenance)?,
+            false => Budgeted::new(kernel, outputs, made.n_features, budget, maintenance)?,
+        })
     }
 
-    /// One that goes on from the same state.
-    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        Ok(KernelTrainer { problem: self.problem.copy(py)?, made: self.made.copy(py) })
+    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
+        let state = BudgetedState {
+            v: array(parts, "v")?,
+            u: array(parts, "u")?,
+            a: get(parts, "a")?,
+            sum_a: get(parts, "sum_a")?,
+            sum_q: get(parts, "sum_q")?,
+            born: array(parts, "born")?,
+            added: get(parts, "added")?,
+            evicted: get(parts, "evicted")?,
+            norms: array(parts, "norms")?,
+        };
+        let d = self.n_features();
+        with_vectors(parts, d, |vectors| match vectors {
+            Some(vectors) => self.restore(vectors, &state),
+            None => self.restore(&Dense::new(&[], 0, d)?.into(), &state),
+        })
     }
 
-    /// Says that precomputed kernel values are those of a positive semi-definite kernel.
-    fn assume_positive(&self, py: Python<'_>) {
-        locked!(py, &self.problem, |p| p.trainer.hypothesis_mut().assume_positive());
+    fn set(&self, parts: &mut Parts) {
+        let state = self.state();
+        parts.set_array("v", state.v);
+        parts.set_array("u", state.u);
+        parts.set_array("born", state.born);
+        parts.set("added", state.added);
+        parts.set("evicted", state.evicted);
+        parts.set_array("norms", state.norms);
+        parts.set("a", state.a);
+        parts.set("sum_a", state.sum_a);
+        parts.set("sum_q", state.sum_q);
     }
 
-    #[getter]
-    fn t(&self, py: Python<'_>) -> u64 {
-        locked!(py, &self.problem, |p| p.trainer.t())
-    }
-
-    #[getter]
-    fn n_features(&self) -> usize {
-        self.made.n_features
-    }
-
-    /// Whether it was made for sparse rows.
-    #[getter]
-    fn sparse(&self) -> bool {
-        self.made.sparse
-    }
-
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        self.problem.dtype()
-    }
-
-    /// From here on rows are those of one matrix of so many, and their coefficients are recorded.
-    /// `keep` is how many bytes of kernel values may be kept for later epochs.
-    fn number_rows(
-        &self,
-        py: Python<'_>,
-        n_rows: usize,
-        ledger: bool,
-        keep: usize,
-    ) -> PyResult<()> {
-        Ok(locked!(py, &self.problem, |p| {
-            let w = p.trainer.hypothesis_mut();
-            w.number_rows(n_rows)?;
-            if keep > 0 {
-                w.keep_kernel(keep);
+    /// Projectron is a perceptron: steps of 1 that never fade.
+    fn adapt(&self, params: Params) -> Params {
+        match self.maintenance() {
+            Maintenance::Projectron { .. } => {
+                let schedule = Schedule::InvScaling { eta0: 1.0, power: 0.0 };
+                Params { lambda: 0.0, schedule, ..params }
             }
-            if ledger {
-                p.trainer.keep_ledger(n_rows);
-            }
-            Ok::<_, Error>(())
-        })?)
+            _ => params,
+        }
     }
 
-    /// Training on these rows is over: forgets what was recorded and kept for it.
-    fn forget_ledger(&self, py: Python<'_>) {
-        locked!(py, &self.problem, |p| {
-            p.trainer.forget_ledger();
-            p.trainer.hypothesis_mut().keep_kernel(0);
+    fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, S)) {
+        Budgeted::for_each(self, k, f);
+    }
+
+    fn spans(&self) -> bool {
+        Budgeted::spans(self)
+    }
+
+    fn with_coefs(&self, coefs: &[f64]) -> Result<Option<Self>, Error> {
+        let mut w = self.clone();
+        w.set_coefs(coefs)?;
+        Ok(Some(w))
+    }
+}
+
+/// A problem, from nothing or from parts; on a budget where parts or `bounded` say so.
+pub(super) fn make(
+    dtype: &str,
+    made: &Made,
+    params: &Bound<'_, PyDict>,
+    bounded: bool,
+    parts: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Box<dyn Problem>> {
+    match (dtype, bounded) {
+        ("float32", false) => of_classes::<Expansion<f32>>(made, params, parts),
+        ("float64", false) => of_classes::<Expansion<f64>>(made, params, parts),
+        ("float32", true) => of_classes::<Budgeted<f32>>(made, params, parts),
+        ("float64", true) => of_classes::<Budgeted<f64>>(made, params, parts),
+        (other, _) => Err(unknown("dtype", other)),
+    }
+}
+
+fn of_classes<H: Stored>(
+    made: &Made,
+    params: &Bound<'_, PyDict>,
+    parts: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Box<dyn Problem>> {
+    match made.classes {
+        2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, made, params, parts),
+        classes => problem::<H, _>(CrammerSinger { classes }, made, params, parts),
+    }
+}
+
+fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
+    loss: L,
+    made: &Made,
+    params: &Bound<'_, PyDict>,
+    parts: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Box<dyn Problem>> {
+    let parsed: PyParams = params.extract()?;
+    memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
+    let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
+    let (mut t, mut updates, mut total) = (0, 0, Report::default());
+    if let Some(parts) = parts {
+        check_format(parts, H::FORMAT)?;
+        (t, updates) = (get(parts, "t")?, get(parts, "updates")?);
+        total = Report {
+            steps: get(parts, "steps")?,
+            examples: get(parts, "examples")?,
+            mistakes: get(parts, "mistakes")?,
+            degradation: get(parts, "degradation")?,
+            gradient_error: get(parts, "gradient_error")?,
+            ..Report::default()
+        };
+        w.take(parts)?;
+    }
+    let params = w.adapt(parsed.params(&loss)?);
+    let mut trainer = Trainer::resume(w, loss, params, t)?;
+    trainer.set_updates(updates);
+    Ok(Box::new(KernelProblem::resume(trainer, total)))
+}
+
+/// Calls `f` with the vectors among the parts, once they are checked; with `None` if there are none.
+fn with_vectors<S: Number>(
+    parts: &Bound<'_, PyDict>,
+    n_features: usize,
+    f: impl FnOnce(Option<&Matrix<'_, S>>) -> Result<(), Error>,
+) -> PyResult<()> {
+    let values: Vec<S> = array(parts, "values")?;
+    let (indptr, indices);
+    let vectors: Matrix<'_, S> = if item(parts, "indptr")?.is_none() {
+        if values.is_empty() {
+            return Ok(f(None)?);
+        }
+        Dense::new(&values, values.len() / n_features.max(1), n_features)?.into()
+    } else {
+        (indptr, indices) = (array::<i64>(parts, "indptr")?, array::<i64>(parts, "indices")?);
+        if indptr.len() == 1 {
+            return Ok(f(None)?);
+        }
+        Csr::new(&indptr, &indices, &values, n_features)?.into()
+    };
+    let labels = memory::zeros("labels", &[vectors.n_rows()])?;
+    Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
+    Ok(f(Some(&vectors))?)
+}
+
+/// Adds the vectors in compressed-sparse-row form.
+fn set_vectors<H: Stored>(w: &H, parts: &mut Parts) {
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for k in 0..w.n_vectors() {
+        w.for_each(k, &mut |j, x| {
+            indices.push(j as i64);
+            values.push(x);
         });
+        indptr.push(indices.len() as i64);
+    }
+    parts.set_array::<i64>("indptr", indptr);
+    parts.set_array::<i64>("indices", indices);
+    parts.set_array("values", values);
+}
+
+/// What only a kernel problem has.
+pub(super) trait Kernels {
+    fn total(&self) -> Report;
+    /// Whether any support vector has an image that is not 0.
+    fn spans(&self) -> bool;
+    fn assume_positive(&mut self);
+    fn forget_rows(&mut self);
+    /// Gives the vectors of a budget other coefficients, as if so many more steps had led to them.
+    fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error>;
+    fn record(&mut self, every: Option<u64>);
+    fn records(&self) -> Vec<Record>;
+    /// Coefficients; row numbers and counts, where they are known.
+    fn result(&mut self) -> Result<Parts, Error>;
+    fn vectors(&self) -> Parts;
+    /// The last iterate, or what predicts.
+    fn last(&mut self) -> Result<Model, Error>;
+}
+
+impl<H: Stored, L: Loss + Clone + Send + 'static> Kernels for KernelProblem<H, L> {
+    fn total(&self) -> Report {
+        KernelProblem::total(self)
     }
 
-    /// The matrix is no longer the same.
-    fn forget_rows(&self, py: Python<'_>) {
-        locked!(py, &self.problem, |p| {
-            p.trainer.forget_ledger();
-            p.trainer.hypothesis_mut().forget_rows();
-        });
+    fn spans(&self) -> bool {
+        self.trainer().hypothesis().spans()
     }
 
-    /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
-    /// these rows can overflow, in whatever order.
-    fn check(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<bool> {
-        with!(&self.problem, &x, |problem, rows| {
-            let (norm2, weight) = check(py, &examples(rows, &labels)?)?;
-            Ok(py.detach(|| lock(problem).trainer.survives(norm2, weight)))
-        })
+    fn assume_positive(&mut self) {
+        self.trainer_mut().hypothesis_mut().assume_positive();
     }
 
-    /// Visits rows; returns their number, the number of updates, the sum of the losses, and records.
-    #[pyo3(signature = (x, labels, order, *, threads = 1, every = None, progress = None))]
-    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
-    fn run(
-        &self,
-        py: Python<'_>,
-        x: Matrix<'_>,
-        labels: Labels<'_>,
-        order: Order<'_>,
-        threads: usize,
-        every: Option<u64>,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Told> {
-        with!(&self.problem, &x, |problem, rows| {
-            let data = examples(rows, &labels)?;
-            run(py, problem, &data, &order, threads, every, progress.as_ref())
-        })
+    fn forget_rows(&mut self) {
+        KernelProblem::forget_rows(self);
     }
 
-    /// The objective and its dual bound.
-    #[pyo3(signature = (x, labels, *, threads = 1))]
-    fn evaluate(
-        &self,
-        py: Python<'_>,
-        x: Matrix<'_>,
-        labels: Labels<'_>,
-        threads: usize,
-    ) -> PyResult<(f64, f64)> {
-        with!(&self.problem, &x, |problem, rows| {
-            evaluate(py, problem, &examples(rows, &labels)?, threads)
-        })
+    fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error> {
+        self.trainer().check_copy()?;
+        match self.trainer().hypothesis().with_coefs(coefs)? {
+            Some(w) => self.trainer_mut().jump(w, steps),
+            None => Err(Error::parameter("budget", "None", "a number where coefficients are set")),
+        }
     }
 
-    /// From here on `ascend` goes on, until `end_dual`, with kernel values of so many bytes in memory.
-    #[pyo3(signature = (x, labels, cache, *, threads = 1))]
-    fn begin_dual(
-        &self,
-        py: Python<'_>,
-        x: Matrix<'_>,
-        labels: Labels<'_>,
-        cache: usize,
-        threads: usize,
-    ) -> PyResult<()> {
-        with!(&self.problem, &x, |problem, rows| {
-            let data = examples(rows, &labels)?;
-            let pool = pool(threads)?;
-            work(py, silent, |_| {
-                let mut problem = lock(problem);
-                let dual =
-                    pool.install(|| KernelAscent::take_over(&problem.trainer, &data, cache))?;
-                problem.dual = Some(dual);
-                Ok(None)
-            })
-        })
+    fn record(&mut self, every: Option<u64>) {
+        KernelProblem::record(self, every);
     }
 
-    /// A step of dual ascent, if the relative gap is not at most `tol`; the objective, its bound and the
-    /// mean loss before it.
-    #[pyo3(signature = (x, labels, tol, *, threads = 1))]
-    fn ascend(
-        &self,
-        py: Python<'_>,
-        x: Matrix<'_>,
-        labels: Labels<'_>,
-        tol: f64,
-        threads: usize,
-    ) -> PyResult<(f64, f64, f64)> {
-        with!(&self.problem, &x, |problem, rows| {
-            let data = examples(rows, &labels)?;
-            let pool = pool(threads)?;
-            let mut last = (f64::NAN, f64::NAN, f64::NAN);
-            work(py, silent, |size| {
-                let mut problem = lock(problem);
-                let Some(dual) = &mut problem.dual else {
-                    return Ok(None);
-                };
-                let found = pool.install(|| dual.advance(&data, tol, size))?;
-                if let Some(certificate) = found {
-                    last = (certificate.primal, certificate.dual, dual.mean_loss());
-                }
-                Ok(found.is_none().then_some(size))
-            })?;
-            Ok(last)
-        })
+    fn records(&self) -> Vec<Record> {
+        KernelProblem::records(self).to_vec()
     }
 
-    /// Gives the trainer what dual ascent has found.
-    fn end_dual(&self, py: Python<'_>, x: Matrix<'_>, labels: Labels<'_>) -> PyResult<()> {
-        with!(&self.problem, &x, |problem, rows| {
-            end_dual(py, problem, &examples(rows, &labels)?)
-        })
-    }
-
-    /// Scores of rows, one after the other.
-    #[pyo3(signature = (x, *, threads = 1))]
-    fn scores<'py>(
-        &self,
-        py: Python<'py>,
-        x: Matrix<'_>,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        with!(&self.problem, &x, |problem, rows| scores(py, problem, &rows, threads))
-    }
-
-    /// The coefficients, vectors x outputs, flat; which row each vector is, where it is known; how often
-    /// each was added.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Found<'py>> {
-        let (coefs, rows, counts) = locked!(py, &self.problem, |p| {
-            let w = p.frozen()?;
-            Ok::<_, Error>((coefs(&w), w.rows().map(<[u32]>::to_vec), w.counts().to_vec()))
-        })?;
-        let rows = rows.map(|rows| PyArray1::from_vec(py, rows));
-        Ok((PyArray1::from_vec(py, coefs), rows, PyArray1::from_vec(py, counts)))
-    }
-
-    /// The vectors in compressed-sparse-row form: indptr, indices, values.
-    fn vectors<'py>(&self, py: Python<'py>) -> Arrays<'py> {
-        any!(&self.problem, |problem| {
-            let vectors = py.detach(|| vectors(lock(problem).trainer.hypothesis()));
-            to_arrays(py, vectors)
-        })
-    }
-
-    /// Everything but ledgers and dual variables, as plain numbers and arrays.
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let parts = self.made.parts(py, FORMAT, self.problem.dtype())?;
-        any!(&self.problem, |problem| {
-            let (total, updates, t, state, rows, vectors) = py.detach(|| {
-                let problem = lock(problem);
-                let (trainer, w) = (&problem.trainer, problem.trainer.hypothesis());
-                let rows: Option<Vec<i64>> =
-                    w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
-                let (updates, t) = (trainer.updates(), trainer.t());
-                // Columns are vectors of one 1, which need no features.
-                let sparse = self.made.sparse || w.kernel() == Kernel::Precomputed;
-                let vectors = Stored::of(w, self.made.n_features, sparse)?;
-                Ok::<_, Error>((problem.total, updates, t, w.state(), rows, vectors))
-            })?;
-            set_totals(&parts, &total)?;
-            parts.set_item("updates", updates)?;
-            parts.set_item("t", t)?;
-            parts.set_item("v", PyArray1::from_vec(py, state.v))?;
-            parts.set_item("u", PyArray1::from_vec(py, state.u))?;
-            parts.set_item("counts", PyArray1::from_vec(py, state.counts))?;
-            parts.set_item("rows", rows.map(|rows| PyArray1::from_vec(py, rows)))?;
-            parts.set_item("norms", PyArray1::from_vec(py, state.norms))?;
-            vectors.set(&parts)?;
-            for (name, value) in [
-                ("a", state.a),
-                ("norm2", state.norm2),
-                ("sum_a", state.sum_a),
-                ("sum_q", state.sum_q),
-            ] {
-                parts.set_item(name, value)?;
-            }
-        });
+    fn result(&mut self) -> Result<Parts, Error> {
+        let w = KernelProblem::model(self)?;
+        let mut coefs = vec![0.0; w.n_vectors() * crate::Hypothesis::outputs(&*w)];
+        for (slot, coef) in coefs.chunks_mut(crate::Hypothesis::outputs(&*w)).enumerate() {
+            w.coef(slot, coef);
+        }
+        let mut parts = Parts::default();
+        parts.set_array("values", coefs);
+        if H::EVALUATES {
+            parts.set_maybe("rows", w.rows().map(<[u32]>::to_vec));
+            parts.set_array("counts", w.counts().to_vec());
+        }
         Ok(parts)
     }
 
-    /// Restores what `parts` gave.
-    #[staticmethod]
-    fn from_parts(parts: Bound<'_, PyDict>) -> PyResult<Self> {
-        let (made, dtype) = Made::from_parts(&parts, FORMAT)?;
-        let problem = Problems::make(parts.py(), &made, &dtype, Some(&parts))?;
-        Ok(KernelTrainer { problem, made })
+    fn vectors(&self) -> Parts {
+        let mut parts = Parts::default();
+        set_vectors(self.trainer().hypothesis(), &mut parts);
+        parts
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
-        let parts = slf.get().parts(slf.py())?;
-        Ok((slf.getattr("from_parts")?, (parts,)))
+    fn last(&mut self) -> Result<Model, Error> {
+        Ok(H::Scalar::kernel_model(std::sync::Arc::new(H::model(self.trainer_mut())?)))
     }
 }
 
-/// Of what `parts` gives; a change of its keys' meaning gets a new number.
-const FORMAT: u32 = 4;
+impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L> {
+    fn kind(&self) -> &'static str {
+        H::KIND
+    }
+
+    fn dtype(&self) -> &'static str {
+        H::Scalar::DTYPE
+    }
+
+    fn t(&self) -> u64 {
+        self.trainer().t()
+    }
+
+    fn copy(&mut self) -> Result<Box<dyn Problem>, Error> {
+        Ok(Box::new(KernelProblem::copy(self)?))
+    }
+
+    fn size(&self) -> usize {
+        0
+    }
+
+    fn width(&self) -> usize {
+        usize::MAX
+    }
+
+    fn cost(&self, n_features: usize) -> usize {
+        crate::Problem::cost(self, n_features)
+    }
+
+    fn survives(&self, norm2: f64, weight: f64) -> bool {
+        self.trainer().survives(norm2, weight)
+    }
+
+    fn advance(
+        &mut self,
+        course: &mut Course,
+        data: &View<'_>,
+        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
+        size: usize,
+    ) -> Result<Progress, Error> {
+        course.advance(self, data.of::<H::Scalar>()?, order, size)
+    }
+
+    fn end_ascent(&mut self, data: &View<'_>) -> Result<(), Error> {
+        crate::Problem::end_ascent(self, data.of::<H::Scalar>()?)
+    }
+
+    fn seen(&self) -> Report {
+        crate::Problem::seen(self)
+    }
+
+    fn model(&mut self) -> Result<Model, Error> {
+        Ok(H::Scalar::kernel_model(KernelProblem::model(self)?))
+    }
+
+    fn parts(&self, made: &Made) -> Result<Parts, Error> {
+        let (trainer, w) = (self.trainer(), self.trainer().hypothesis());
+        let mut parts = Parts::default();
+        parts.set("format", H::FORMAT);
+        parts.set("dtype", H::Scalar::DTYPE);
+        parts.set("n_features", made.n_features);
+        parts.set("sparse", made.sparse);
+        parts.set("classes", made.classes);
+        let total = KernelProblem::total(self);
+        parts.set("steps", total.steps);
+        parts.set("examples", total.examples);
+        parts.set("mistakes", total.mistakes);
+        parts.set("degradation", total.degradation);
+        parts.set("gradient_error", total.gradient_error);
+        parts.set("updates", trainer.updates());
+        parts.set("t", trainer.t());
+        w.set(&mut parts);
+        // Of dense rows all features, so that their number is that of an array; columns need none.
+        if made.sparse || w.are_columns() {
+            set_vectors(w, &mut parts);
+            return Ok(parts);
+        }
+        let sizes = [w.n_vectors(), made.n_features];
+        let mut all: Vec<H::Scalar> = memory::zeros("the support vectors", &sizes)?;
+        for (k, features) in all.chunks_mut(made.n_features).enumerate() {
+            w.for_each(k, &mut |j, x| features[j] = x);
+        }
+        parts.set_maybe::<i64>("indptr", None);
+        parts.set_maybe::<i64>("indices", None);
+        parts.set_array("values", all);
+        Ok(parts)
+    }
+
+    fn kernel(&mut self) -> Option<&mut dyn Kernels> {
+        Some(self)
+    }
+}

@@ -1,29 +1,28 @@
 //! The compiled half of the Python package: private classes, and no algorithm.
 //!
-//! Arrays are borrowed, never copied; the Python side has made them contiguous (`arrays.rs`). The
-//! interpreter is released while training, in pieces of about 50 ms, and Ctrl-C is looked for in between
-//! ([`work`]).
+//! * [`Examples`](examples::Examples) holds the arrays of one call: borrowed, never copied, looked at once.
+//! * [`Trainer`](trainer::Trainer) is one dynamic problem behind a lock, which is taken for a piece of work at a time, so
+//!   that one thread may ask for the model while another trains; [`Fit`](trainer::Fit) runs the crate's policy on it and
+//!   tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
+//!   ([`work`]).
 
-mod arrays;
-mod budget;
+mod examples;
 mod kernel;
 mod linear;
-mod linear_parts;
-mod machine;
-mod problem;
+mod parts;
 mod refit;
+mod trainer;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::threads::side_by_side;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, threads};
 
 pyo3::create_exception!(
     pegasos,
@@ -68,110 +67,98 @@ fn first_of(multiplications: usize) -> usize {
 /// By how much a piece may be larger than the one before.
 const GROWTH: usize = 32;
 
-/// Calls `piece(size)` with the interpreter released until it returns `None`, with a size that makes
-/// a call take about [`PIECE`]; in between attends to signals and tells `progress` what `piece`
-/// returned. A panic becomes an `InternalError`.
+/// What a piece of work leaves to be done.
+enum Left {
+    /// More: so much was done.
+    More(usize),
+    /// More, of which nobody knows how long it takes.
+    Other,
+    /// Nothing.
+    None,
+}
+
+/// Calls `piece(size)` with the interpreter released until nothing is left, with a size that makes a call take about
+/// [`PIECE`], `first` to begin with; in between attends to signals and tells `progress` how much was done. A panic becomes an
+/// `InternalError`.
 fn work(
     py: Python<'_>,
-    progress: impl FnMut(usize) -> PyResult<()>,
-    piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
+    first: usize,
+    progress: &mut dyn FnMut(usize) -> PyResult<()>,
+    piece: &mut (dyn FnMut(usize) -> Result<Left, Error> + Send),
 ) -> PyResult<()> {
-    work_from(py, &Pace::new(FIRST), progress, piece)
-}
-
-/// The size of the next piece. Pieces of another kind may take longer: who begins with them says so.
-struct Pace(AtomicUsize);
-
-impl Pace {
-    fn new(size: usize) -> Self {
-        Pace(AtomicUsize::new(size))
-    }
-
-    fn size(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Nobody knows how long the next piece takes; returns what its size may be.
-    fn begin_anew(&self) -> usize {
-        self.0.store(FIRST, Ordering::Relaxed);
-        FIRST
-    }
-
-    /// So long did a piece of this size take.
-    fn heed(&self, took: Duration) {
-        let size = self.size();
-        if took < PIECE / 2 {
-            let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
-            let larger = size.saturating_mul((fits as usize).clamp(2, GROWTH));
-            self.0.store(larger, Ordering::Relaxed);
-        } else if took > PIECE {
-            self.0.store((size / 2).max(1), Ordering::Relaxed);
-        }
-    }
-}
-
-/// [`work`] at a pace that is given.
-fn work_from(
-    py: Python<'_>,
-    pace: &Pace,
-    mut progress: impl FnMut(usize) -> PyResult<()>,
-    mut piece: impl FnMut(usize) -> Result<Option<usize>, Error> + Send,
-) -> PyResult<()> {
+    let mut size = first;
     loop {
-        let (done, took) = py.detach(|| {
+        let (left, took) = py.detach(|| {
             let start = Instant::now();
-            (catch_unwind(AssertUnwindSafe(|| piece(pace.size()))), start.elapsed())
+            (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
         });
-        let done = done.map_err(|panic| {
+        let left = left.map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
         })??;
         py.check_signals()?;
-        let Some(done) = done else {
-            return Ok(());
-        };
-        progress(done)?;
-        // Without the time that the interpreter was waited for, which no smaller piece would shorten.
-        pace.heed(took);
+        match left {
+            Left::None => return Ok(()),
+            Left::Other => size = FIRST,
+            Left::More(done) => {
+                progress(done)?;
+                // `took` is without the time that the interpreter was waited for, which no smaller piece would shorten.
+                if took < PIECE / 2 {
+                    let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
+                    size = size.saturating_mul((fits as usize).clamp(2, GROWTH));
+                } else if took > PIECE {
+                    size = (size / 2).max(1);
+                }
+            }
+        }
     }
 }
 
-/// Calls `piece` on ranges that make up `0..n`, as [`work`] does.
+/// Calls `piece` on ranges that make up `0..n`, as [`work`] does, and tells nobody.
 fn in_pieces(
-    py: Python<'_>,
-    n: usize,
-    piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
-) -> PyResult<()> {
-    in_pieces_from(py, FIRST, n, piece)
-}
-
-/// [`in_pieces`] with a first piece of this size.
-fn in_pieces_from(
     py: Python<'_>,
     first: usize,
     n: usize,
-    mut piece: impl FnMut(Range<usize>) -> Result<(), Error> + Send,
+    piece: &mut (dyn FnMut(Range<usize>) -> Result<(), Error> + Send),
 ) -> PyResult<()> {
     let mut at = 0;
-    work_from(py, &Pace::new(first), silent, |size| {
+    work(py, first, &mut |_| Ok(()), &mut |size| {
         let end = at + size.min(n - at);
         piece(at..end)?;
         at = end;
-        Ok((at < n).then_some(size))
+        Ok(if at < n { Left::More(size) } else { Left::None })
     })
 }
 
-/// Tells a Python function, if there is one, how much was done.
-fn tell<'a, 'py>(
-    progress: Option<&'a Bound<'py, PyAny>>,
-) -> impl FnMut(usize) -> PyResult<()> + use<'a, 'py> {
-    move |done| progress.map_or(Ok(()), |progress| progress.call1((done,)).map(drop))
-}
+/// The threads of a call.
+struct Pool(Option<Arc<rayon::ThreadPool>>);
 
-/// Tells nobody.
-fn silent(_: usize) -> PyResult<()> {
-    Ok(())
+impl Pool {
+    /// So many for `count` tasks: more would never have work.
+    fn new(threads: usize, count: usize) -> PyResult<Self> {
+        let threads = threads.min(count);
+        Ok(Pool(if threads > 1 { Some(pool(threads)?) } else { None }))
+    }
+
+    /// Calls `f`, whose tasks are done by these threads.
+    fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        let mut f = Some(f);
+        let mut result = None;
+        let mut once = || result = f.take().map(|f| f());
+        self.install(&mut once);
+        match result {
+            Some(result) => result,
+            None => unreachable!("install calls what it is given"),
+        }
+    }
+
+    fn install(&self, f: &mut (dyn FnMut() + Send)) {
+        match &self.0 {
+            Some(pool) => pool.install(f),
+            None => threads::alone(f),
+        }
+    }
 }
 
 /// The pool of `threads` threads of this process. A forked child inherits a pool without its
@@ -205,28 +192,9 @@ fn pool(threads: usize) -> PyResult<Arc<rayon::ThreadPool>> {
     Ok(pool)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic was reported when it happened; between two steps the state is sound.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The pool for `count` tasks on so many threads; none where one thread does them.
-fn pool_for(threads: usize, count: usize) -> PyResult<Option<Arc<rayon::ThreadPool>>> {
-    // A thread more than there are tasks would never have work.
-    let threads = threads.min(count);
-    (threads > 1).then(|| pool(threads)).transpose()
-}
-
-/// Calls `f` on every item; without a pool here, where rayon would use its global one.
-fn each<T: Send, R: Send>(
-    pool: &Option<Arc<rayon::ThreadPool>>,
-    items: &mut [T],
-    f: impl Fn(usize, &mut T) -> R + Sync,
-) -> Vec<R> {
-    match pool {
-        Some(pool) => pool.install(|| side_by_side(items, &f)),
-        None => items.iter_mut().enumerate().map(|(k, item)| f(k, item)).collect(),
-    }
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unknown(name: &str, value: &str) -> PyErr {
@@ -238,10 +206,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
-    m.add_function(wrap_pyfunction!(arrays::check_shape, m)?)?;
-    m.add_function(wrap_pyfunction!(arrays::squared_norms, m)?)?;
-    m.add_class::<linear::LinearTrainer>()?;
-    m.add_class::<kernel::KernelTrainer>()?;
-    m.add_class::<budget::BudgetTrainer>()?;
-    m.add_class::<refit::PyRefit>()
+    m.add_class::<examples::Examples>()?;
+    m.add_class::<trainer::Trainer>()?;
+    m.add_class::<trainer::Fit>()?;
+    m.add_class::<refit::Refit>()
 }

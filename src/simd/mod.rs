@@ -24,15 +24,15 @@ pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
 /// What a scalar can do fast. Implemented for `f32` and `f64`.
 pub trait Simd: Sized {
     /// `<x, v>`.
-    fn dot(x: &[Self], v: &[Self]) -> f64;
+    fn own_dot(x: &[Self], v: &[Self]) -> f64;
     /// `<x, w[o]>` for every row `w[o]`, of `x.len()` entries, of a matrix.
-    fn dots(x: &[Self], w: &[Self], out: &mut [f64]);
+    fn own_dots(x: &[Self], w: &[Self], out: &mut [f64]);
     /// `v += c x`; returns the change of `<v, v>`.
-    fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64;
+    fn own_axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64;
     /// `sum_k values[k] v[indices[k]]`, or NaN if an index lies outside `v`.
-    fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64;
+    fn own_gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64;
     /// `v[indices[k]] += c values[k]`; returns the change of `<v, v>`.
-    fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64;
+    fn own_scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [Self]) -> f64;
     /// [`dot`](Simd::dot) with weights in f64, all arithmetic in f64.
     fn dot_wide(x: &[Self], v: &[f64]) -> f64;
     /// [`dots`](Simd::dots) with weights in f64, all arithmetic in f64.
@@ -267,3 +267,46 @@ pub fn prefetch_all<T>(slice: &[T]) {
 
 /// Not tuned.
 const PREFETCH_LINES: usize = 8;
+
+/// Products of features with weights in `V`.
+pub trait Weigh<V>: Sized {
+    /// `<x, v>`.
+    fn dot(x: &[Self], v: &[V]) -> f64;
+    /// `<x, w[o]>` for every row `w[o]`, of `x.len()` entries, of a matrix.
+    fn dots(x: &[Self], w: &[V], out: &mut [f64]);
+    /// `v += c x`; returns the change of `<v, v>`.
+    fn axpy(c: f64, x: &[Self], v: &mut [V]) -> f64;
+    /// `sum_k values[k] v[indices[k]]`, or NaN if an index lies outside `v`.
+    fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[V]) -> f64;
+    /// `v[indices[k]] += c values[k]`; returns the change of `<v, v>`.
+    fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [V]) -> f64;
+}
+macro_rules! weigh {
+    ($s:ty, $v:ty, $dot:ident $dots:ident $axpy:ident $g:ident $sc:ident) => {
+        impl Weigh<$v> for $s {
+            #[inline(always)]
+            fn dot(x: &[Self], v: &[$v]) -> f64 {
+                <$s as Simd>::$dot(x, v)
+            }
+            #[inline(always)]
+            fn dots(x: &[Self], w: &[$v], out: &mut [f64]) {
+                <$s as Simd>::$dots(x, w, out)
+            }
+            #[inline(always)]
+            fn axpy(c: f64, x: &[Self], v: &mut [$v]) -> f64 {
+                <$s as Simd>::$axpy(c, x, v)
+            }
+            #[inline(always)]
+            fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[$v]) -> f64 {
+                <$s as Simd>::$g(indices, values, v)
+            }
+            #[inline(always)]
+            fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [$v]) -> f64 {
+                <$s as Simd>::$sc(c, indices, values, v)
+            }
+        }
+    };
+}
+weigh!(f32, f32, own_dot own_dots own_axpy own_gather_dot own_scatter_axpy);
+weigh!(f64, f64, own_dot own_dots own_axpy own_gather_dot own_scatter_axpy);
+weigh!(f32, f64, dot_wide dots_wide axpy_wide gather_dot_wide scatter_axpy_wide);

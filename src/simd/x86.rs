@@ -210,19 +210,19 @@ macro_rules! at_level {
 
         impl Simd for $t {
             #[inline(always)]
-            fn dot(x: &[Self], v: &[Self]) -> f64 {
+            fn own_dot(x: &[Self], v: &[Self]) -> f64 {
                 Self::dot_at(level(), x, v)
             }
             #[inline(always)]
-            fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
+            fn own_axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
                 Self::axpy_at(level(), c, x, v)
             }
             #[inline(always)]
-            fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
+            fn own_gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
                 gather_dot::at(level(), indices, values, v)
             }
             #[inline(always)]
-            fn scatter_axpy<I: Index>(
+            fn own_scatter_axpy<I: Index>(
                 c: f64,
                 indices: &[I],
                 values: &[Self],
@@ -231,7 +231,7 @@ macro_rules! at_level {
                 scatter_axpy::at(level(), c, indices, values, v)
             }
             #[inline(always)]
-            fn dots(x: &[Self], w: &[Self], out: &mut [f64]) {
+            fn own_dots(x: &[Self], w: &[Self], out: &mut [f64]) {
                 Self::dots_at(level(), x, w, out);
             }
             #[inline(always)]

@@ -2,7 +2,8 @@
 
 use pegasos::{
     Average, Ball, Binary, Block, Budgeted, BudgetedState, CrammerSinger, Dense, Error, Examples,
-    Expansion, Hinge, Hypothesis, Kernel, Loss, Maintenance, Params, Rows, Schedule, Trainer,
+    Expansion, Hinge, Hypothesis, Kernel, Loss, Maintenance, Matrix, Params, Scalar, Schedule,
+    Trainer,
 };
 
 use crate::generated::{Problem, Rule, dot};
@@ -215,7 +216,7 @@ fn near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
     }
 }
 
-fn scores_of(w: &Budgeted<f64>, x: &Dense<'_, f64>) -> Vec<f64> {
+fn scores_of(w: &Budgeted<f64>, x: &Matrix<'_, f64>) -> Vec<f64> {
     let numbers: Vec<usize> = (0..x.n_rows()).collect();
     let mut out = vec![0.0; numbers.len() * w.outputs()];
     w.scores(x, &numbers, &mut out);
@@ -301,15 +302,15 @@ fn params_for(maintenance: Maintenance) -> Params {
     }
 }
 
-fn trained<X: Rows>(
-    data: &Examples<'_, X>,
+fn trained<S: Scalar>(
+    data: &Examples<'_, S>,
     budget: Option<usize>,
     maintenance: Maintenance,
     params: Params,
     chunks: &[&[usize]],
-) -> Trainer<Budgeted<X::Scalar>, CrammerSinger> {
+) -> Trainer<Budgeted<S>, CrammerSinger> {
     let d = data.rows().n_features();
-    let w = match X::SPARSE {
+    let w = match data.rows().is_sparse() {
         true => Budgeted::sparse(RBF, 4, d, budget, maintenance).unwrap(),
         false => Budgeted::new(RBF, 4, d, budget, maintenance).unwrap(),
     };
@@ -401,7 +402,7 @@ fn training_is_taken_up_again() {
             w.for_each(k, |j, x| row[j] = x);
             rows.extend(row);
         }
-        let x = Dense::new(&rows, w.n_vectors(), 5).unwrap();
+        let x = Dense::new(&rows, w.n_vectors(), 5).unwrap().into();
         let mut again = Budgeted::new(RBF, 4, 5, Some(15), maintenance).unwrap();
         again.restore(&x, &w.state()).unwrap();
         assert_eq!(again.state(), w.state());
@@ -528,7 +529,7 @@ fn bad_budgets_are_errors() {
     let projectron = Maintenance::Projectron { threshold: f64::NAN, margin: true };
     assert!(error(make(RBF, Some(3), projectron)).contains("threshold"));
     let mut w = make(RBF, Some(1), Maintenance::Remove).unwrap();
-    let x = Dense::new(&[0.0; 4], 2, 2).unwrap();
+    let x = Dense::new(&[0.0; 4], 2, 2).unwrap().into();
     let state = BudgetedState { v: vec![1.0; 2], a: 1.0, born: vec![0; 2], ..Default::default() };
     assert!(w.restore(&x, &state).unwrap_err().to_string().contains("budget"));
 }

@@ -2,7 +2,7 @@
 
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Certificate, CrammerSinger, Csr, Dense, DualAscent,
-    Examples, Loss, Params, Rows, Sampling, Schedule, Shards,
+    Examples, Loss, Matrix, Params, Sampling, Scalar, Schedule, Shards,
 };
 
 use crate::generated::{
@@ -128,15 +128,15 @@ fn a_certificate_claims_no_more_than_the_truth() {
         }
     }
 
-    fn check<X: Rows>(
+    fn check<S: Scalar>(
         loss: impl Loss,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, S>,
         params: Params,
         sampling: Sampling,
         best: f64,
         slack: f64,
     ) -> Certificate {
-        let mut trainer = trainer::<X::Scalar, _>(loss, 5, params);
+        let mut trainer = trainer::<S, _>(loss, 5, params);
         trainer.keep_ledger(60);
         let mut certificate = None;
         for epoch in 0..200 {
@@ -272,11 +272,11 @@ fn a_certificate_of_unannounced_parts_claims_no_more_than_its_ledger() {
 }
 
 /// Solves to a relative gap and checks all that a certificate says. Returns P and the weights.
-fn solves<X: Rows>(
+fn solves<'a, S: Scalar>(
     loss: impl Loss,
     rule: Rule,
-    x: X,
-    problem: &Problem,
+    x: impl Into<Matrix<'a, S>>,
+    problem: &'a Problem,
     lambda: f64,
     tol: f64,
 ) -> (f64, Vec<f64>) {
@@ -290,7 +290,7 @@ fn solves<X: Rows>(
             certificate = dual.solve(&data, tol, 1000, 0).unwrap();
         }
     }
-    let w = flat(&dual.result::<X::Scalar>());
+    let w = flat(&dual.result::<S>());
     let primal = problem.objective(rule, &w, 1.0, lambda);
     let bound = problem.image(rule, &dual.dual(), 1.0, lambda).1;
     let what = format!("{rule:?} at {lambda} to {tol}: {certificate:?}, {primal} and {bound}");

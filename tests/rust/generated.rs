@@ -1,7 +1,7 @@
 //! Small random problems, the same on every machine, and what the papers say of them, written out.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, Examples, Hinge, Linear, Loss, Params, Rows,
+    AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, Examples, Hinge, Linear, Loss, Params,
     Sampling, Scalar, Shards, Trainer,
 };
 use rand_pcg::Pcg64;
@@ -305,9 +305,9 @@ pub fn trainer<S: Scalar, L: Loss>(loss: L, d: usize, params: Params) -> Trainer
 }
 
 /// Epochs on shards of these sizes, each part of a shuffled order.
-pub fn sharded_epochs<L: Loss + Clone + Send, X: Rows>(
-    trainer: &mut Trainer<Linear<X::Scalar>, L>,
-    data: &Examples<'_, X>,
+pub fn sharded_epochs<L: Loss + Clone + Send, S: Scalar>(
+    trainer: &mut Trainer<Linear<S>, L>,
+    data: &Examples<'_, S>,
     sizes: &[usize],
     epochs: std::ops::Range<u64>,
 ) -> Result<(), Error> {

@@ -2,8 +2,8 @@
 
 use pegasos::{
     Average, Ball, Binary, Block, CrammerSinger, Dense, Error, ErrorKind, Examples, Expansion,
-    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Params, Rows, Sampling, Schedule,
-    Trainer,
+    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Matrix, Params, Sampling, Scalar,
+    Schedule, Trainer,
 };
 
 use crate::generated::{Problem, Rule, dot};
@@ -97,16 +97,16 @@ impl Naive<'_> {
     }
 }
 
-fn expansion<X: Rows, L: Loss>(
+fn expansion<S: Scalar, L: Loss>(
     kernel: Kernel,
     loss: L,
     params: Params,
-    data: &Examples<'_, X>,
+    data: &Examples<'_, S>,
     numbered: bool,
-) -> Trainer<Expansion<X::Scalar>, L> {
+) -> Trainer<Expansion<S>, L> {
     let outputs = loss.zeros().as_ref().len();
     let d = data.rows().n_features();
-    let mut w = match X::SPARSE {
+    let mut w = match data.rows().is_sparse() {
         true => Expansion::sparse(kernel, outputs, d).unwrap(),
         false => Expansion::new(kernel, outputs, d).unwrap(),
     };
@@ -116,7 +116,7 @@ fn expansion<X: Rows, L: Loss>(
     Trainer::new(w, loss, params).unwrap()
 }
 
-fn scores_of<X: Rows>(w: &Expansion<X::Scalar>, x: &X) -> Vec<f64> {
+fn scores_of<S: Scalar>(w: &Expansion<S>, x: &Matrix<'_, S>) -> Vec<f64> {
     let numbers: Vec<usize> = (0..x.n_rows()).collect();
     let mut out = vec![0.0; numbers.len() * w.outputs()];
     w.scores(x, &numbers, &mut out);
@@ -152,10 +152,10 @@ fn epochs(n: usize, epochs: u64) -> Vec<usize> {
 }
 
 /// What training gives, against the notes.
-fn agrees<X: Rows<Scalar = f64>, L: Loss + Clone>(
-    x: X,
+fn agrees<'a, L: Loss + Clone>(
+    x: impl Into<Matrix<'a, f64>>,
     loss: L,
-    naive: &Naive<'_>,
+    naive: &Naive<'a>,
     kernel: Kernel,
     order: &[usize],
 ) {
@@ -435,7 +435,7 @@ fn a_restored_expansion_goes_on() {
                 again.number_rows(N).unwrap();
             }
             let vectors = Dense::new(&features, w.n_vectors(), 5).unwrap();
-            again.restore(&vectors, rows.as_deref(), &w.state()).unwrap();
+            again.restore(&vectors.into(), rows.as_deref(), &w.state()).unwrap();
             let mut second = Trainer::resume(again, CLASSES, params, first.t()).unwrap();
             first.run(&data, 0..100).unwrap();
             second.run(&data, 0..100).unwrap();
@@ -586,10 +586,10 @@ fn noise(seed: u64, i: usize, j: usize) -> f64 {
 /// is precomputed; and where there is one, the dual value lies below every objective.
 #[test]
 fn only_positive_kernels_are_certified() {
-    fn check<X: Rows<Scalar = f64>, L: Loss + Clone>(
+    fn check<L: Loss + Clone>(
         kernel: Kernel,
         loss: L,
-        data: &Examples<'_, X>,
+        data: &Examples<'_, f64>,
         vouched: bool,
     ) {
         for params in compositions() {

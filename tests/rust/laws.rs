@@ -1,9 +1,11 @@
 //! Compositions that must agree, and quantities that must be what they claim.
 
+use std::fmt::Debug;
+
 use pegasos::{
     Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples, Feasible, Hinge,
-    Hypothesis, Linear, Loss, Params, Regret, Row, Rows, Sampling, Schedule, Simplex, Trainer,
-    Wide, run_all,
+    Hypothesis, KeptRow, Linear, Loss, Matrix, Params, Regret, Row, Sampling, Scalar, Schedule,
+    Simplex, Trainer, Weigh, run_all,
 };
 
 use crate::generated::{
@@ -388,29 +390,41 @@ fn an_average_of_trainers_is_one_of_weights() {
     assert!(Trainer::average_of(&[] as &[(f64, &Trainer<Linear<f64>, Binary<Hinge>>)]).is_err());
 }
 
-/// A kept row computes, bit for bit, what the row did that it is a copy of; a wide one what its
-/// features would in f64.
+/// A kept row computes, bit for bit, what the row did that it is a copy of, with weights in its scalar and in f64;
+/// with those in f64 what its features would in f64.
 #[test]
 fn rows_compute_the_same_however_they_are_held() {
-    fn kept<R: Row>(row: R, v: &[R::Scalar], wide: &[f64]) {
-        let copy = row.keep();
-        assert_eq!(row.dot(v).to_bits(), (&copy).dot(v).to_bits());
-        assert_eq!(row.dot_wide(wide).to_bits(), (&copy).dot_wide(wide).to_bits());
-        assert_eq!(row.norm2().to_bits(), (&copy).norm2().to_bits());
+    fn same<S: Scalar + Weigh<V>, V: Copy + PartialEq + Debug>(
+        row: Row<'_, S>,
+        copy: Row<'_, S>,
+        v: &[V],
+    ) {
+        assert_eq!(row.dot(v).to_bits(), copy.dot(v).to_bits());
         let (mut a, mut b) = (v.to_vec(), v.to_vec());
-        assert_eq!(row.axpy(0.3, &mut a).to_bits(), (&copy).axpy(0.3, &mut b).to_bits());
+        assert_eq!(row.axpy(0.3, &mut a).to_bits(), copy.axpy(0.3, &mut b).to_bits());
         assert_eq!(a, b);
-        let (mut a, mut b) = (wide.to_vec(), wide.to_vec());
-        assert_eq!(row.axpy_wide(0.3, &mut a).to_bits(), (&copy).axpy_wide(0.3, &mut b).to_bits());
-        assert_eq!(a, b);
-        assert_eq!((&copy).keep(), copy);
-        let wide_copy = Wide(row).keep();
-        assert_eq!(Wide(row).dot(wide).to_bits(), row.dot_wide(wide).to_bits());
+    }
+    fn kept<S: Scalar>(row: Row<'_, S>, v: &[S], wide: &[f64]) {
+        let kept = row.keep();
+        same(row, kept.row(), v);
+        same(row, kept.row(), wide);
+        assert_eq!(row.norm2().to_bits(), kept.row().norm2().to_bits());
+        assert_eq!(kept.row().keep(), kept);
+        // With weights in f64 a feature is what it would be in f64.
+        let widened = match &kept {
+            KeptRow::Dense(x) => KeptRow::Dense(in_f64(x)),
+            KeptRow::Sparse { indices, values } => {
+                KeptRow::Sparse { indices: indices.clone(), values: in_f64(values) }
+            }
+        };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-13 * (1.0 + b.abs());
-        assert!(near((&wide_copy).dot(wide), row.dot_wide(wide)));
+        assert!(near(widened.row().dot(wide), row.dot(wide)));
         let (mut a, mut b) = (wide.to_vec(), wide.to_vec());
-        assert!(near(Wide(row).axpy(0.3, &mut a), (&wide_copy).axpy(0.3, &mut b)));
+        assert!(near(row.axpy(0.3, &mut a), widened.row().axpy(0.3, &mut b)));
         assert!(distance(&a, &b) < 1e-14);
+    }
+    fn in_f64<S: Scalar>(x: &[S]) -> Vec<f64> {
+        x.iter().map(|x| x.to_f64()).collect()
     }
     for d in [1, 3, 8, 15, 16, 17, 40, 70, 130] {
         let problem = Problem::new(4, d, d as u64);
@@ -430,7 +444,7 @@ fn rows_compute_the_same_however_they_are_held() {
                 let (mut out, mut wide, mut sparse) =
                     (vec![0.0; outputs], vec![0.0; outputs], vec![0.0; outputs]);
                 problem.dense().row(i).dots(&w, d, &mut out);
-                Dense::new(&single, 4, d).unwrap().row(i).dots_wide(&w, d, &mut wide);
+                Dense::new(&single, 4, d).unwrap().row(i).dots(&w, d, &mut wide);
                 csr.view().row(i).dots(&w, d, &mut sparse);
                 let mut narrow = vec![0.0; outputs];
                 Dense::new(&single, 4, d).unwrap().row(i).dots(&w_f32, d, &mut narrow);
@@ -467,7 +481,7 @@ fn scales_fold_out_of_range_numbers() {
     let mut twice = trainer::<f64, _>(HINGE, 4, params);
     twice.run(&data, 0..50).unwrap();
 
-    fn data_f32<'a>(problem: &'a Problem, x: &'a mut Vec<f32>) -> Examples<'a, Dense<'a, f32>> {
+    fn data_f32<'a>(problem: &'a Problem, x: &'a mut Vec<f32>) -> Examples<'a, f32> {
         x.extend(problem.x.iter().map(|&x| x as f32));
         Examples::new(Dense::new(x, problem.n, problem.d).unwrap(), &problem.y, None).unwrap()
     }
@@ -568,7 +582,8 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
 /// threads.
 #[test]
 fn a_panel_scores_as_rows_do() {
-    fn law<X: Rows>(w: &Linear<X::Scalar>, x: &X, tol: f64) {
+    fn law<'a, S: Scalar>(w: &Linear<S>, x: impl Into<Matrix<'a, S>>, tol: f64) {
+        let x = &x.into();
         let panel = w.panel().unwrap().expect("enough outputs");
         let k = w.outputs();
         for (first, count) in [(0, 1), (3, 25), (0, 300), (299, 1), (7, 0)] {
@@ -592,14 +607,14 @@ fn a_panel_scores_as_rows_do() {
         trainer.run(&data, 0..300).unwrap();
         let w = trainer.hypothesis();
         let x = problem.single();
-        law(w, &problem.dense(), 1e-12);
-        law(w, &problem.csr().view(), 1e-12);
-        law(&w.convert::<f32>(), &Dense::new(&x, 300, 7).unwrap(), 1e-4);
-        law(&w.convert::<f32>(), &problem.csr_of(|x| x as f32).view(), 1e-4);
+        law(w, problem.dense(), 1e-12);
+        law(w, problem.csr().view(), 1e-12);
+        law(&w.convert::<f32>(), Dense::new(&x, 300, 7).unwrap(), 1e-4);
+        law(&w.convert::<f32>(), problem.csr_of(|x| x as f32).view(), 1e-4);
         // A column that there is not is no number.
         let csr = Csr::new(&[0_i32, 1], &[99], &[1.0], 100).unwrap();
         let mut out = vec![0.0; k];
-        w.panel().unwrap().expect("enough outputs").scores(&csr, 0, &mut out);
+        w.panel().unwrap().expect("enough outputs").scores(&csr.into(), 0, &mut out);
         assert!(out.iter().all(|s| s.is_nan()));
     }
     assert!(Linear::<f32>::new(2, 3, 1.0).unwrap().panel().unwrap().is_none());

@@ -2,7 +2,7 @@
 
 use pegasos::{
     Binary, CrammerSinger, Dense, DualAscent, Examples, Expansion, Hinge, Hypothesis, Kernel, Loss,
-    Refit, Row, Rows, Scalar, Span,
+    Matrix, Refit, Scalar, Span,
 };
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -27,9 +27,9 @@ fn landmarks(n: usize, k: usize) -> Vec<usize> {
 }
 
 /// What `Refit` finds, and the optimum of the same problem with its features in one matrix, from nothing.
-fn both<L: Loss + Clone + 'static>(loss: L, classes: u32, bytes: usize) -> [f64; 2] {
+fn both<L: Loss + Clone + Send>(loss: L, classes: u32, bytes: usize) -> [f64; 2] {
     let (x, y) = board(1, 300, classes);
-    let rows = Dense::new(&x, 300, 2).expect("a matrix");
+    let rows = Matrix::from(Dense::new(&x, 300, 2).expect("a matrix"));
     let data = Examples::new(rows, &y, None).expect("a problem");
     let span = Span::new(KERNEL, &rows, &landmarks(300, 10)).expect("a span");
     let all: Vec<usize> = (0..300).collect();
@@ -90,7 +90,7 @@ fn less_memory_changes_no_bit() {
         let n = 4000;
         let (x, y) = board(2, n, 3);
         let x: Vec<S> = x.into_iter().map(S::from_f64).collect();
-        let rows = Dense::new(&x, n, 2).expect("a matrix");
+        let rows = Matrix::from(Dense::new(&x, n, 2).expect("a matrix"));
         let data = Examples::new(rows, &y, None).expect("a problem");
         let span = Span::new(KERNEL, &rows, &landmarks(n, 100)).expect("a span");
         let loss = CrammerSinger { classes: 3 };
@@ -110,13 +110,13 @@ fn less_memory_changes_no_bit() {
 #[test]
 fn the_next_lambda_begins_where_the_last_ended() {
     let (x, y) = board(3, 400, 2);
-    let rows = Dense::new(&x, 400, 2).expect("a matrix");
+    let rows = Matrix::from(Dense::new(&x, 400, 2).expect("a matrix"));
     let weight: Vec<f64> = (0..400).map(|i| f64::from(u32::from(i % 5 > 0))).collect();
     let most = Examples::new(rows, &y, Some(&weight)).expect("a problem");
     let all = Examples::new(rows, &y, None).expect("a problem");
     let span = Span::new(KERNEL, &rows, &landmarks(400, 12)).expect("a span");
     let loss = Binary { loss: Hinge, positive: 1 };
-    let fresh = |lambda: f64, data: &Examples<'_, Dense<'_, f64>>| {
+    let fresh = |lambda: f64, data: &Examples<'_, f64>| {
         let mut refit =
             Refit::new(span.clone(), &[loss], lambda, 400, usize::MAX).expect("a refit");
         refit.solve(data, 1e-7, 10_000, 0).expect("a solution").primal
@@ -137,7 +137,7 @@ fn the_next_lambda_begins_where_the_last_ended() {
 #[test]
 fn one_class_against_the_rest() {
     let (x, y) = board(5, 300, 3);
-    let rows = Dense::new(&x, 300, 2).expect("a matrix");
+    let rows = Matrix::from(Dense::new(&x, 300, 2).expect("a matrix"));
     let data = Examples::new(rows, &y, None).expect("a problem");
     let span = Span::new(KERNEL, &rows, &landmarks(300, 10)).expect("a span");
     let losses: Vec<_> = (0..3).map(|positive| Binary { loss: Hinge, positive }).collect();
@@ -163,7 +163,7 @@ fn one_class_against_the_rest() {
 #[test]
 fn errors() {
     let (mut x, y) = board(4, 50, 2);
-    let rows = Dense::new(&x, 50, 2).expect("a matrix");
+    let rows = Matrix::from(Dense::new(&x, 50, 2).expect("a matrix"));
     let span = Span::new(KERNEL, &rows, &[0, 1, 2]).expect("a span");
     let loss = Binary { loss: Hinge, positive: 1 };
     let refit = |n| Refit::new(span.clone(), &[loss], 1e-2, n, 0).expect("a refit");
@@ -179,12 +179,12 @@ fn errors() {
         Span::new(Kernel::Precomputed, &rows_of_three(), &[0]).expect_err("no features");
     assert!(precomputed.to_string().contains("kernel"), "{precomputed}");
     // No landmark that a linear kernel can do anything with.
-    let zeros = Dense::new(&[0.0; 4], 2, 2).expect("a matrix");
+    let zeros = Matrix::from(Dense::new(&[0.0; 4], 2, 2).expect("a matrix"));
     assert!(Span::new(Kernel::Linear, &zeros, &[0, 1]).is_err());
     let none = Expansion::<f64>::new(KERNEL, 1, 2).expect("a model");
     assert!(Span::of(&none).is_err());
 }
 
-fn rows_of_three() -> Dense<'static, f64> {
-    Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("a matrix")
+fn rows_of_three() -> Matrix<'static, f64> {
+    Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("a matrix").into()
 }

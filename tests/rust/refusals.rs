@@ -290,7 +290,7 @@ fn what_memory_cannot_hold_is_refused() {
     memory(Linear::<f64>::new(1, d, 0.0));
     memory(Linear::<f32>::new(usize::MAX, usize::MAX, 0.0));
     memory(DualAscent::new(CLASSES, 1.0, 1 << 52, 2, 0.0));
-    let columns = [0_u64, d as u64 - 1];
+    let columns = [0_i64, d as i64 - 1];
     let csr = Csr::new(&[0, 1, 2], &columns, &[1.0, 2.0], d).unwrap();
     let data = Examples::new(csr, &[0, 1], None).unwrap();
     let kernel = Kernel::Rbf { gamma: 1.0 };

@@ -1,0 +1,379 @@
+//! A kernel problem, with a budget or without, by instalments.
+
+use std::sync::Arc;
+
+use super::{Ascent, Policy, Problem, UNKNOWN};
+use crate::budget::Budgeted;
+use crate::data::Examples;
+use crate::error::Error;
+use crate::evaluation::Evaluation;
+use crate::expansion::{Expansion, PANEL};
+use crate::hypothesis::Hypothesis;
+use crate::kernel_dual::KernelAscent;
+use crate::ledger::Certificate;
+use crate::loss::Loss;
+use crate::order::{Ahead, Order};
+use crate::scalar::Scalar;
+use crate::simd::WIDTH;
+use crate::trainer::{Block, Report, Trainer};
+
+/// A w of support vectors, bounded in number or not.
+pub trait Machine: Hypothesis + Clone + Send {
+    /// How many rows are best visited at a time.
+    const TOGETHER: usize;
+    /// How many vectors there are.
+    fn n_vectors(&self) -> usize;
+    /// Numbers the rows of a fit and keeps kernel values of so many bytes for later epochs, where rows are remembered.
+    fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error>;
+    /// Forgets what is kept for later epochs; and, if the matrix is no longer the same, its rows.
+    fn forget(&mut self, rows: bool);
+    /// A copy of a trainer, but not of what is kept for later epochs.
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error>;
+    /// What predicts.
+    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
+    /// Dual ascent from where a trainer is, where there is any.
+    fn ascent<L: Loss + Clone>(
+        trainer: &Trainer<Self, L>,
+        data: &Examples<'_, Self::Scalar>,
+        cache: usize,
+    ) -> Result<Option<KernelAscent<Self::Scalar, L>>, Error>;
+    /// What dual ascent has found.
+    fn found<L: Loss>(
+        ascent: &mut KernelAscent<Self::Scalar, L>,
+        data: &Examples<'_, Self::Scalar>,
+    ) -> Result<Option<Self>, Error>;
+    /// Whether the objective is evaluated: not where a budget moves w away from any certificate.
+    const EVALUATES: bool;
+}
+
+impl<S: Scalar> Machine for Expansion<S> {
+    const TOGETHER: usize = PANEL;
+    const EVALUATES: bool = true;
+
+    fn n_vectors(&self) -> usize {
+        Expansion::n_vectors(self)
+    }
+
+    fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error> {
+        self.number_rows(n_rows)?;
+        if cache > 0 {
+            self.keep_kernel(cache);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, rows: bool) {
+        if rows { self.forget_rows() } else { self.keep_kernel(0) }
+    }
+
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
+        let kept = trainer.hypothesis_mut().take_kept();
+        let copy = trainer.check_copy().map(|()| trainer.clone());
+        trainer.hypothesis_mut().give_kept(kept);
+        copy
+    }
+
+    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Self, Error> {
+        let kept = trainer.hypothesis_mut().take_kept();
+        let model = trainer.result();
+        trainer.hypothesis_mut().give_kept(kept);
+        Ok(model)
+    }
+
+    fn ascent<L: Loss + Clone>(
+        trainer: &Trainer<Self, L>,
+        data: &Examples<'_, S>,
+        cache: usize,
+    ) -> Result<Option<KernelAscent<S, L>>, Error> {
+        KernelAscent::take_over(trainer, data, cache).map(Some)
+    }
+
+    fn found<L: Loss>(
+        ascent: &mut KernelAscent<S, L>,
+        data: &Examples<'_, S>,
+    ) -> Result<Option<Self>, Error> {
+        ascent.result(data).map(Some)
+    }
+}
+
+impl<S: Scalar> Machine for Budgeted<S> {
+    const TOGETHER: usize = WIDTH;
+    const EVALUATES: bool = false;
+
+    fn n_vectors(&self) -> usize {
+        Budgeted::n_vectors(self)
+    }
+
+    fn number(&mut self, _: usize, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn forget(&mut self, _: bool) {}
+
+    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
+        trainer.check_copy().map(|()| trainer.clone())
+    }
+
+    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<S>, Error> {
+        trainer.hypothesis().model()
+    }
+
+    fn ascent<L: Loss + Clone>(
+        _: &Trainer<Self, L>,
+        _: &Examples<'_, S>,
+        _: usize,
+    ) -> Result<Option<KernelAscent<S, L>>, Error> {
+        Ok(None)
+    }
+
+    fn found<L: Loss>(
+        _: &mut KernelAscent<S, L>,
+        _: &Examples<'_, S>,
+    ) -> Result<Option<Self>, Error> {
+        Ok(None)
+    }
+}
+
+/// What was so after so many examples: steps, examples, mistakes among them, and the sum of the gradient errors.
+pub type Record = (u64, u64, u64, f64);
+
+/// A kernel problem: a trainer of a w of support vectors, and dual ascent where that goes on in its stead.
+pub struct KernelProblem<H: Machine, L: Loss> {
+    trainer: Trainer<H, L>,
+    dual: Option<KernelAscent<H::Scalar, L>>,
+    /// What predicts, as long as the trainer has not gone on: a copy, as others may train meanwhile.
+    frozen: Option<Arc<Expansion<H::Scalar>>>,
+    /// Of all epochs before, and of the one at hand.
+    before: Report,
+    sum: Report,
+    order: Option<Box<dyn Order + Send>>,
+    evaluation: Option<(Evaluation<H>, usize)>,
+    /// How many examples lie between two records, if there are any, and those of the last epoch.
+    every: Option<u64>,
+    records: Vec<Record>,
+}
+
+impl<H: Machine, L: Loss + Clone> From<Trainer<H, L>> for KernelProblem<H, L> {
+    fn from(trainer: Trainer<H, L>) -> Self {
+        KernelProblem::resume(trainer, Report::default())
+    }
+}
+
+impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
+    /// With what earlier runs of the trainer have seen.
+    pub fn resume(trainer: Trainer<H, L>, before: Report) -> Self {
+        KernelProblem {
+            trainer,
+            dual: None,
+            frozen: None,
+            before,
+            sum: Report::default(),
+            order: None,
+            evaluation: None,
+            every: None,
+            records: Vec::new(),
+        }
+    }
+
+    /// The trainer; while dual ascent goes on, as it found it.
+    pub fn trainer(&self) -> &Trainer<H, L> {
+        &self.trainer
+    }
+
+    /// The same, about to change.
+    pub fn trainer_mut(&mut self) -> &mut Trainer<H, L> {
+        self.frozen = None;
+        &mut self.trainer
+    }
+
+    /// What all runs have seen.
+    pub fn total(&self) -> Report {
+        let mut total = self.before;
+        total += self.sum;
+        total
+    }
+
+    /// From here on records every so many examples what was so.
+    pub fn record(&mut self, every: Option<u64>) {
+        self.every = every;
+    }
+
+    /// The records of the last epoch.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// A copy, but not of what is under way or kept for later epochs.
+    pub fn copy(&mut self) -> Result<Self, Error> {
+        let mut copy = KernelProblem::resume(H::copy(&mut self.trainer)?, self.total());
+        copy.frozen = self.frozen.clone();
+        Ok(copy)
+    }
+
+    /// What predicts, made when first asked for. O(size of w).
+    pub fn model(&mut self) -> Result<Arc<Expansion<H::Scalar>>, Error> {
+        if let Some(model) = &self.frozen {
+            return Ok(model.clone());
+        }
+        let model = Arc::new(H::model(&mut self.trainer)?);
+        self.frozen = Some(model.clone());
+        Ok(model)
+    }
+
+    /// The rows are no longer those of one matrix.
+    pub fn forget_rows(&mut self) {
+        self.trainer.forget_ledger();
+        self.trainer.hypothesis_mut().forget(true);
+    }
+}
+
+impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H, L> {
+    fn lambda(&self) -> f64 {
+        self.trainer.params().lambda
+    }
+
+    fn evaluates_always(&self) -> bool {
+        H::EVALUATES
+    }
+
+    fn certifies(&self) -> bool {
+        H::EVALUATES && self.trainer.certifies()
+    }
+
+    fn may_ascend(&self) -> bool {
+        H::EVALUATES && self.trainer.may_ascend()
+    }
+
+    fn cost(&self, n_features: usize) -> usize {
+        // Products with all vectors, and for projections with a matrix of them.
+        let vectors = self.trainer.hypothesis().n_vectors();
+        vectors.saturating_mul(n_features + vectors)
+    }
+
+    fn prepare(&mut self, n_examples: usize, ledger: bool, cache: usize) -> Result<(), Error> {
+        self.trainer.hypothesis_mut().number(n_examples, cache)?;
+        if ledger {
+            self.trainer.keep_ledger(n_examples);
+        }
+        Ok(())
+    }
+
+    fn begin_epoch(
+        &mut self,
+        _: &Examples<'_, H::Scalar>,
+        order: Box<dyn Order + Send>,
+        shards: usize,
+    ) -> Result<(), Error> {
+        if shards != 1 {
+            return Err(Error::parameter("shards", shards, "1 where there are kernels"));
+        }
+        self.before = self.total();
+        (self.order, self.sum, self.evaluation) = (Some(order), Report::default(), None);
+        self.records.clear();
+        Ok(())
+    }
+
+    fn visit(&mut self, data: &Examples<'_, H::Scalar>, size: usize) -> Result<usize, Error> {
+        let examples = self.total().examples;
+        let Some(order) = &mut self.order else {
+            return Ok(0);
+        };
+        self.frozen = None;
+        let batch = match self.trainer.params().block {
+            Block::Mean(batch) => batch,
+            Block::Delayed(_) => 1,
+        };
+        // A piece ends with a batch, a panel, or where a record is due.
+        let whole = |size: usize| size.div_ceil(batch).saturating_mul(batch);
+        let size = whole(size.checked_next_multiple_of(H::TOGETHER).unwrap_or(size));
+        let due = self.every.map(|every| whole((every - examples % every) as usize));
+        let size = size.min(due.unwrap_or(usize::MAX));
+        let so_far = self.sum;
+        self.sum = self.trainer.go_on(data, Ahead::of(&mut **order, size), so_far)?;
+        let visited = (self.sum.examples - so_far.examples) as usize;
+        if visited == size && due == Some(size) {
+            let Report { steps, examples, mistakes, gradient_error, .. } = self.total();
+            self.records.push((steps, examples, mistakes, gradient_error));
+        }
+        Ok(visited)
+    }
+
+    fn seen(&self) -> Report {
+        self.sum
+    }
+
+    fn estimate(&self, _: &Examples<'_, H::Scalar>, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn evaluate(
+        &mut self,
+        data: &Examples<'_, H::Scalar>,
+        _: f64,
+        _: bool,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error> {
+        if !H::EVALUATES {
+            return Ok(Some(UNKNOWN));
+        }
+        let (evaluation, at) = match &mut self.evaluation {
+            Some(evaluation) => evaluation,
+            None => self.evaluation.insert((self.trainer.evaluation(data)?, 0)),
+        };
+        let from = *at;
+        *at += size.min(data.len() - from);
+        evaluation.add(&self.trainer, data, from..*at)?;
+        if *at < data.len() {
+            return Ok(None);
+        }
+        let evaluation = self.evaluation.take();
+        evaluation.map(|(evaluation, _)| evaluation.finish(&self.trainer, data)).transpose()
+    }
+
+    fn begin_ascent(
+        &mut self,
+        data: &Examples<'_, H::Scalar>,
+        cache: usize,
+    ) -> Result<(), Error> {
+        self.dual = H::ascent(&self.trainer, data, cache)?;
+        Ok(())
+    }
+
+    fn ascend(
+        &mut self,
+        data: &Examples<'_, H::Scalar>,
+        policy: &Policy,
+        size: usize,
+    ) -> Result<Ascent, Error> {
+        let none = Ascent::Epoch { loss: f64::NAN, visits: 0, certificate: Some(UNKNOWN) };
+        let Some(dual) = &mut self.dual else {
+            return Ok(none);
+        };
+        Ok(match dual.advance(data, policy.tol.unwrap_or(0.0), size)? {
+            None => Ascent::Going { rows: 0, anew: false },
+            found => Ascent::Epoch { loss: dual.mean_loss(), visits: 0, certificate: found },
+        })
+    }
+
+    fn leap(&mut self, _: &Examples<'_, H::Scalar>, _: f64) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn end_ascent(&mut self, data: &Examples<'_, H::Scalar>) -> Result<(), Error> {
+        (self.order, self.evaluation) = (None, None);
+        self.trainer.forget_ledger();
+        self.trainer.hypothesis_mut().forget(false);
+        // Where not even its beginning is known, the trainer has all that was learned.
+        let Some(mut dual) = self.dual.take().and_then(KernelAscent::settled) else {
+            return Ok(());
+        };
+        if let Some(w) = H::found(&mut dual, data)? {
+            let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
+            let (t, updates) = (self.trainer.t() + data.len() as u64, self.trainer.updates());
+            self.trainer = Trainer::resume(w, loss, params, t)?;
+            self.trainer.set_updates(updates);
+            self.frozen = None;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,522 @@
+//! Linear problems over the same rows, by instalments.
+
+use std::sync::Arc;
+
+use super::{Ascent, FAR, MOST, Policy, Problem};
+use crate::data::Examples;
+use crate::dual::{DualAscent, DualEvaluation, Pass};
+use crate::error::Error;
+use crate::evaluation::Evaluation;
+use crate::hypothesis::Hypothesis;
+use crate::ledger::Certificate;
+use crate::linear::{Linear, LinearState};
+use crate::loss::Loss;
+use crate::memory;
+use crate::newton::Descent;
+use crate::order::{Ahead, Order};
+use crate::scalar::Scalar;
+use crate::shards::{Shards, total};
+use crate::threads::side_by_side;
+use crate::trainer::{Block, Report, Trainer};
+
+/// Linear problems over the same rows: one, or one class against the rest for every class. They are trained side by side,
+/// on the threads of the current rayon pool.
+pub struct LinearProblems<S: Scalar, L: Loss> {
+    parts: Vec<Part<S, L>>,
+    /// Epochs of dual ascent.
+    climbed: u64,
+    /// What predicts for all problems, as long as none has gone on.
+    frozen: Option<Arc<Linear<S>>>,
+    epoch: Option<Epoch<S, L>>,
+    stage: Stage<S>,
+}
+
+/// A trainer, and dual ascent where that goes on in its stead.
+#[derive(Clone)]
+struct Part<S: Scalar, L: Loss> {
+    trainer: Trainer<Linear<S>, L>,
+    dual: Option<DualAscent<L>>,
+    /// Of a dual problem that is solved to the tolerance.
+    solved: Option<Certificate>,
+}
+
+/// An epoch of Pegasos under way.
+struct Epoch<S: Scalar, L: Loss> {
+    order: Box<dyn Order + Send>,
+    /// Of each problem.
+    sums: Vec<Report>,
+    taken: Vec<usize>,
+    sharded: Option<Sharded<S, L>>,
+}
+
+/// The same on shards, merged at its end.
+struct Sharded<S: Scalar, L: Loss> {
+    /// Of each problem.
+    copies: Vec<Shards<S, L, Option<crate::Ball>>>,
+    rows: Vec<usize>,
+    /// Where in the rows each shard's part begins, and where the last one ends.
+    bounds: Vec<usize>,
+    at: usize,
+    sum: Report,
+}
+
+/// What is under way beside an epoch of Pegasos.
+#[derive(Default)]
+enum Stage<S> {
+    #[default]
+    None,
+    /// Certificates of all trainers, and the next row.
+    Evaluation(Vec<Evaluation<Linear<S>>>, usize),
+    /// The same in dual ascent, but for problems that need none.
+    DualEvaluation(Vec<Option<DualEvaluation>>, usize),
+    /// Of each problem the pass it is in, if it is in one, and whether its epoch is over; visits.
+    Ascent(Vec<(Option<Pass>, bool)>, u64),
+    /// Leaps of those that are far from solved, and whether each has landed.
+    Leap(Vec<(Option<Descent>, bool)>),
+}
+
+impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
+    /// A copy, but not of what is under way.
+    fn clone(&self) -> Self {
+        let (parts, frozen) = (self.parts.clone(), self.frozen.clone());
+        LinearProblems { parts, climbed: self.climbed, frozen, epoch: None, stage: Stage::None }
+    }
+}
+
+impl<S: Scalar, L: Loss> From<Trainer<Linear<S>, L>> for LinearProblems<S, L> {
+    fn from(trainer: Trainer<Linear<S>, L>) -> Self {
+        LinearProblems::new(vec![trainer])
+    }
+}
+
+impl<S: Scalar, L: Loss> LinearProblems<S, L> {
+    /// Of these trainers, whose parameters but the loss's are the same.
+    pub fn new(trainers: Vec<Trainer<Linear<S>, L>>) -> Self {
+        let part = |trainer| Part { trainer, dual: None, solved: None };
+        let parts = trainers.into_iter().map(part).collect();
+        LinearProblems { parts, climbed: 0, frozen: None, epoch: None, stage: Stage::None }
+    }
+
+    /// The trainers; while dual ascent goes on, as it found them.
+    pub fn trainers(&self) -> impl ExactSizeIterator<Item = &Trainer<Linear<S>, L>> {
+        self.parts.iter().map(|part| &part.trainer)
+    }
+
+    /// The same, about to change.
+    pub fn trainers_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Trainer<Linear<S>, L>> {
+        self.frozen = None;
+        self.parts.iter_mut().map(|part| &mut part.trainer)
+    }
+
+    /// The models of all problems, the averages where iterates are averaged. O(size of w).
+    pub fn results(&self) -> Result<Vec<Linear<S>>, Error>
+    where
+        L: Clone,
+    {
+        let result = |part: &Part<S, L>| {
+            part.trainer.hypothesis().check_copy()?;
+            Ok(part.dual.as_ref().map_or_else(|| part.trainer.result(), DualAscent::result))
+        };
+        self.parts.iter().map(result).collect()
+    }
+
+    /// One model with the scores of all problems, as it is handed out: weights and intercepts in the scalar of the data.
+    /// O(size of w) after a step, else O(1).
+    pub fn result(&mut self) -> Result<Arc<Linear<S>>, Error>
+    where
+        L: Clone,
+    {
+        if let Some(model) = &self.frozen {
+            return Ok(model.clone());
+        }
+        let results = self.results()?;
+        let n_features = results.first().map_or(0, Linear::n_features);
+        let in_scalar = |b: f64| S::from_f64(b).to_f64();
+        let outputs: usize = results.iter().map(Hypothesis::outputs).sum();
+        memory::check::<S>("the model", &[outputs, n_features])?;
+        let state = LinearState {
+            v: results.iter().flat_map(Linear::weights).collect(),
+            b: results.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
+            constant: 1.0,
+            a: 1.0,
+            ..LinearState::default()
+        };
+        let model = Arc::new(Linear::from_state(n_features, state)?);
+        self.frozen = Some(model.clone());
+        Ok(model)
+    }
+
+    /// Rows to a step.
+    fn batch(&self) -> usize {
+        match self.parts.first().map(|part| part.trainer.params().block) {
+            Some(Block::Mean(batch)) => batch,
+            _ => 1,
+        }
+    }
+
+    /// Goes on with an epoch on shards: each with as many rows.
+    fn visit_shards(
+        sharded: &mut Sharded<S, L>,
+        data: &Examples<'_, S>,
+        size: usize,
+        batch: usize,
+    ) -> Result<usize, Error>
+    where
+        L: Clone + Send,
+    {
+        let Sharded { copies, rows, bounds, at, sum } = sharded;
+        let shards = bounds.len() - 1;
+        let size = size.div_ceil(shards * batch).saturating_mul(batch);
+        let (from, to) = (*at, at.saturating_add(size));
+        let pieces: Vec<&[usize]> = bounds
+            .windows(2)
+            .map(|bounds| {
+                let part = &rows[bounds[0]..bounds[1]];
+                &part[from.min(part.len())..to.min(part.len())]
+            })
+            .collect();
+        *at = to;
+        *sum = total(side_by_side(copies, |_, copies| copies.go_on(data, &pieces)))?;
+        Ok(pieces.iter().map(|piece| piece.len()).sum())
+    }
+
+    /// Begins the leaps of problems that are far from solved.
+    fn begin_leaps(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+    ) -> Result<Vec<(Option<Descent>, bool)>, Error> {
+        let far = (FAR * tol).min(MOST);
+        let begin = |part: &mut Part<S, L>| {
+            let Some(dual) = part.dual.as_mut().filter(|_| part.solved.is_none()) else {
+                return Ok((None, true));
+            };
+            // What a pass has seen may be far from the truth where every step undoes others.
+            if dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far {
+                return Ok((None, true));
+            }
+            let leap = dual.begin_leap(data)?;
+            let landed = leap.is_none();
+            Ok((leap, landed))
+        };
+        self.parts.iter_mut().map(begin).collect()
+    }
+}
+
+impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
+    fn lambda(&self) -> f64 {
+        self.parts.first().map_or(0.0, |part| part.trainer.params().lambda)
+    }
+
+    fn evaluates_always(&self) -> bool {
+        false
+    }
+
+    fn certifies(&self) -> bool {
+        self.parts.iter().all(|part| part.trainer.certifies())
+    }
+
+    fn may_ascend(&self) -> bool {
+        self.parts.iter().all(|part| part.trainer.may_ascend())
+    }
+
+    fn cost(&self, _: usize) -> usize {
+        0
+    }
+
+    fn prepare(&mut self, n_examples: usize, ledger: bool, _: usize) -> Result<(), Error> {
+        if ledger {
+            self.parts.iter_mut().for_each(|part| part.trainer.keep_ledger(n_examples));
+        }
+        Ok(())
+    }
+
+    fn begin_epoch(
+        &mut self,
+        data: &Examples<'_, S>,
+        mut order: Box<dyn Order + Send>,
+        shards: usize,
+    ) -> Result<(), Error> {
+        let (sums, taken) = (vec![Report::default(); self.parts.len()], Vec::new());
+        let mut sharded = None;
+        if shards != 1 {
+            let mut rows = Vec::with_capacity(data.len());
+            let mut window = [0; 256];
+            loop {
+                let count = order.fill(&mut window);
+                rows.extend_from_slice(&window[..count]);
+                if count < window.len() {
+                    break;
+                }
+            }
+            if shards > rows.len() {
+                return Err(Error::parameter("shards", shards, "such that each has a row"));
+            }
+            let batch = self.batch();
+            let steps = rows.len().div_ceil(batch);
+            // Whole batches, as equal as can be.
+            let bound = |k: usize| (k * steps / shards * batch).min(rows.len());
+            let bounds: Vec<usize> = (0..=shards).map(bound).collect();
+            let counts: Vec<usize> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
+            let copies = self.parts.iter().map(|part| Shards::split(&part.trainer, &counts));
+            let copies = copies.collect::<Result<_, _>>()?;
+            sharded = Some(Sharded { copies, rows, bounds, at: 0, sum: Report::default() });
+        }
+        self.epoch = Some(Epoch { order, sums, taken, sharded });
+        Ok(())
+    }
+
+    fn visit(&mut self, data: &Examples<'_, S>, size: usize) -> Result<usize, Error> {
+        let batch = self.batch();
+        let Some(epoch) = &mut self.epoch else {
+            return Ok(0);
+        };
+        if let Some(sharded) = &mut epoch.sharded {
+            let visited = Self::visit_shards(sharded, data, size, batch)?;
+            if visited > 0 {
+                return Ok(visited);
+            }
+            self.frozen = None;
+            if let Some(Sharded { copies, sum, .. }) = epoch.sharded.take() {
+                epoch.sums = vec![sum];
+                for (copies, part) in copies.into_iter().zip(&mut self.parts) {
+                    copies.merge_into(&mut part.trainer)?;
+                }
+            }
+            return Ok(0);
+        }
+        self.frozen = None;
+        // Whole batches, or a piece would end with a smaller one.
+        let size = size.div_ceil(batch).saturating_mul(batch);
+        if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
+            let before = sum.examples;
+            *sum = part.trainer.go_on(data, Ahead::of(&mut *epoch.order, size), *sum)?;
+            return Ok((sum.examples - before) as usize);
+        }
+        // Between interruptions every problem sees the same few rows, which stay in the cache.
+        epoch.taken.resize(size.min(data.len().max(1)), 0);
+        let count = epoch.order.fill(&mut epoch.taken);
+        let taken = &epoch.taken[..count];
+        let mut pairs: Vec<_> = self.parts.iter_mut().zip(&mut epoch.sums).collect();
+        let ran = side_by_side(&mut pairs, |_, (part, sum)| {
+            let mut rows = taken.iter().copied();
+            **sum = part.trainer.go_on(data, Ahead::new(&mut rows), **sum)?;
+            Ok::<_, Error>(())
+        });
+        ran.into_iter().collect::<Result<(), _>>()?;
+        Ok(count)
+    }
+
+    fn seen(&self) -> Report {
+        let mut sum = Report::default();
+        self.epoch.iter().flat_map(|epoch| &epoch.sums).for_each(|report| sum += *report);
+        sum
+    }
+
+    fn estimate(&self, data: &Examples<'_, S>, loss: f64) -> f64 {
+        let mut gap = loss * self.parts.len() as f64;
+        let mut primal = gap;
+        for Part { trainer, .. } in &self.parts {
+            let half = trainer.params().lambda / 2.0 * trainer.hypothesis().norm2();
+            primal += half;
+            gap += half - trainer.dual_value(data).unwrap_or(f64::NAN);
+        }
+        gap / primal
+    }
+
+    fn evaluate(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+        all: bool,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error> {
+        let parts = &mut self.parts;
+        if let Stage::None = self.stage {
+            self.stage = if parts.iter().any(|part| part.dual.is_some()) {
+                let of = |part: &Part<S, L>| {
+                    let dual = part.dual.as_ref().filter(|_| part.solved.is_none());
+                    let dual = dual.filter(|dual| all || dual.may_be_solved(tol));
+                    dual.map(DualAscent::evaluation::<S>)
+                };
+                Stage::DualEvaluation(parts.iter().map(of).collect(), 0)
+            } else {
+                let evaluations = parts.iter().map(|part| part.trainer.evaluation(data));
+                Stage::Evaluation(evaluations.collect::<Result<_, _>>()?, 0)
+            };
+        }
+        let n = data.len();
+        let rows = |at: &mut usize| {
+            let from = *at;
+            *at += size.min(n - from);
+            from..*at
+        };
+        match &mut self.stage {
+            Stage::DualEvaluation(evaluations, at) if *at < n => {
+                let rows = rows(at);
+                let added = side_by_side(evaluations, |k, evaluation| {
+                    match (evaluation, &parts[k].dual) {
+                        (Some(evaluation), Some(dual)) => evaluation.add(dual, data, rows.clone()),
+                        _ => Ok(()),
+                    }
+                });
+                added.into_iter().collect::<Result<(), _>>()?;
+                return Ok(None);
+            }
+            Stage::Evaluation(evaluations, at) if *at < n => {
+                let rows = rows(at);
+                let added = side_by_side(evaluations, |k, evaluation| {
+                    evaluation.add(&parts[k].trainer, data, rows.clone())
+                });
+                added.into_iter().collect::<Result<(), _>>()?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let mut sum = Certificate { primal: 0.0, dual: 0.0 };
+        let mut add = |certificate: Certificate| {
+            sum.primal += certificate.primal;
+            sum.dual += certificate.dual;
+        };
+        match std::mem::take(&mut self.stage) {
+            Stage::DualEvaluation(evaluations, _) => {
+                for (part, evaluation) in parts.iter_mut().zip(evaluations) {
+                    let (Some(evaluation), Some(dual)) = (evaluation, &mut part.dual) else {
+                        add(part.solved.unwrap_or(super::UNKNOWN));
+                        continue;
+                    };
+                    let certificate = evaluation.finish(dual, data)?;
+                    part.solved = (certificate.relative_gap() <= tol).then_some(certificate);
+                    add(certificate);
+                }
+            }
+            Stage::Evaluation(evaluations, _) => {
+                for (part, evaluation) in parts.iter().zip(evaluations) {
+                    add(evaluation.finish(&part.trainer, data)?);
+                }
+            }
+            _ => return Ok(Some(super::UNKNOWN)),
+        }
+        Ok(Some(sum))
+    }
+
+    fn begin_ascent(&mut self, data: &Examples<'_, S>, _: usize) -> Result<(), Error> {
+        self.frozen = None;
+        for part in &mut self.parts {
+            part.dual = Some(DualAscent::take_over(&part.trainer, data)?);
+            part.trainer.forget_ledger();
+        }
+        Ok(())
+    }
+
+    fn ascend(
+        &mut self,
+        data: &Examples<'_, S>,
+        policy: &Policy,
+        size: usize,
+    ) -> Result<Ascent, Error> {
+        self.frozen = None;
+        if !matches!(self.stage, Stage::Ascent(..)) {
+            let over = self.parts.iter().map(|part| (None, part.solved.is_some())).collect();
+            self.stage = Stage::Ascent(over, 0);
+        }
+        let Stage::Ascent(passes, visits) = &mut self.stage else {
+            unreachable!("it was just begun");
+        };
+        let (tol, count) = (policy.tol.unwrap_or(0.0), self.parts.len());
+        if passes.iter().all(|(_, over)| *over) {
+            let visits = *visits;
+            self.stage = Stage::None;
+            self.climbed += 1;
+            let duals = self.parts.iter().filter_map(|part| part.dual.as_ref());
+            let loss = duals.map(DualAscent::mean_loss).sum::<f64>() / count as f64;
+            return Ok(Ascent::Epoch { loss, visits, certificate: None });
+        }
+        let mut pairs: Vec<_> = self.parts.iter_mut().zip(passes).collect();
+        let reports = side_by_side(&mut pairs, |_, (part, (pass, over))| {
+            let Some(dual) = part.dual.as_mut().filter(|_| !*over) else {
+                return Ok((Report::default(), false));
+            };
+            let order = match pass {
+                Some(order) => order,
+                None => {
+                    let order = pass.insert(dual.pass(policy.sampling, policy.seed)?);
+                    // A narrow pass is faster than a whole one: nobody knows how much.
+                    if dual.narrows() {
+                        return Ok((Report::default(), true));
+                    }
+                    order
+                }
+            };
+            let report = dual.go_on(data, Ahead::of(order, size))?;
+            if report.examples < size as u64 {
+                *pass = None;
+                *over = dual.epoch_is_over(tol);
+            }
+            Ok::<_, Error>((report, false))
+        });
+        let (mut sum, mut anew) = (Report::default(), false);
+        for report in reports {
+            let (report, begun) = report?;
+            sum += report;
+            anew |= begun;
+        }
+        *visits += sum.examples;
+        Ok(Ascent::Going { rows: (sum.examples as usize).div_ceil(count), anew })
+    }
+
+    fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
+        if !matches!(self.stage, Stage::Leap(_)) {
+            self.stage = Stage::Leap(self.begin_leaps(data, tol)?);
+        }
+        let parts = &self.parts;
+        let Stage::Leap(leaps) = &mut self.stage else {
+            unreachable!("it was just begun");
+        };
+        side_by_side(leaps, |k, (leap, landed)| {
+            if let (Some(leap), Some(dual), false) = (leap, &parts[k].dual, *landed) {
+                *landed = !dual.leap_on(data, leap, tol);
+            }
+        });
+        if leaps.iter().any(|(_, landed)| !landed) {
+            return Ok(true);
+        }
+        self.frozen = None;
+        if let Stage::Leap(leaps) = std::mem::take(&mut self.stage) {
+            for (part, (leap, _)) in self.parts.iter_mut().zip(leaps) {
+                if let (Some(dual), Some(leap)) = (&mut part.dual, leap) {
+                    dual.end_leap(data, leap);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn end_ascent(&mut self, _: &Examples<'_, S>) -> Result<(), Error> {
+        self.frozen = None;
+        (self.epoch, self.stage) = (None, Stage::None);
+        for part in &mut self.parts {
+            part.trainer.forget_ledger();
+            let Some(dual) = part.dual.take() else {
+                continue;
+            };
+            let linear = dual.result::<S>();
+            // Begun and interrupted, it still is what later steps go on from.
+            let t = part.trainer.t() + self.climbed.max(1) * dual.len() as u64;
+            let (loss, params) = (part.trainer.loss().clone(), *part.trainer.params());
+            part.trainer = Trainer::resume(linear, loss, params, t)?;
+            part.solved = None;
+            // As the trainer keeps it: w times lambda t, in the scalar of the data.
+            let norm = part.trainer.hypothesis().state().norm2.sqrt();
+            if !S::from_f64(norm).to_f64().is_finite() {
+                let lambda = params.lambda;
+                return Err(Error::non_finite(
+                    "X",
+                    format_args!("w overflows at lambda = {lambda:?}"),
+                ));
+            }
+        }
+        self.climbed = 0;
+        Ok(())
+    }
+}

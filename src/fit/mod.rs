@@ -1,0 +1,656 @@
+//! The fit policy: what to do next, for linear problems, kernel problems and refits alike.
+//!
+//! A fit is epochs of Pegasos, evaluations, dual ascent, leaps. [`Fit`] does a part of it at a time and tells of every
+//! epoch; what it does next depends on [`Policy`] and on what the epochs have shown.
+//!
+//! ```text
+//!          +--------- not there yet ---------+
+//!          v                                 |
+//! epoch --------------------------------> evaluate --> over
+//!   |                                        ^ |
+//!   |  solver is not Pegasos, and one more   | | dual ascent has hardly moved
+//!   v  epoch will not do                     | v
+//! ascend ------------------------------------+ leap --> ascend
+//! ```
+//!
+//! * `Solver::Auto` for linear problems: a step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as
+//!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
+//!   long, but its first epoch has little to hold on to. So: one epoch of Pegasos if `lambda n > 1`, none otherwise;
+//!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
+//!   [`LEAP_AFTER`] epochs of that, if the gap is still far from `tol`, and there are few features, a leap
+//!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
+//! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
+//! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem.
+//! * Evaluations: of a linear problem they cost half an epoch, and come after epochs 1, 2, ..., 10, 12, 14, 16, 19, ...,
+//!   with gaps that grow by a fifth, so that no fit runs much longer than it must. In dual ascent they come when what a
+//!   pass has seen suggests that they will end it.
+//!
+//! The figures it rests on are trials on one thread, to a relative gap of 1e-3. The generated words (600,000
+//! rows, lambda n = 60) have a gap of 0.2% after one epoch of Pegasos and 0.01% after one more of dual ascent,
+//! 0.1% after one more of Pegasos; at lambda n = 6 the two are 5% and 0.06%. From nothing dual ascent took 0.40
+//! and 0.51 s there, the rule 0.30 and 0.40. On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does
+//! not get there. Without the leap a9a at lambda = 1e-6 takes 0.92 s and 544 epochs' worth of visits, with it
+//! 0.12 s. `benches/converge.py` has the comparison with other packages.
+
+mod kernel;
+mod linear;
+mod refit;
+
+use crate::data::Examples;
+use crate::error::Error;
+use crate::ledger::Certificate;
+use crate::order::{Order, Sampling};
+use crate::scalar::Scalar;
+use crate::trainer::Report;
+
+pub use kernel::{KernelProblem, Machine, Record};
+pub use linear::LinearProblems;
+pub(crate) use refit::Solving;
+
+/// Epochs of dual ascent after which a fit tries to leap. See the head of `dual.rs`.
+const LEAP_AFTER: usize = 5;
+
+/// How many times the tolerance the gap must be for a leap to be worth its time, or for it to be plain without an
+/// evaluation that Pegasos is not there yet; a gap of most of the objective always is.
+const FAR: f64 = 10.0;
+const MOST: f64 = 0.5;
+
+/// Steps of dual ascent with kernels that may pass without the gap coming down by a part of [`STALLED`].
+const STEPS: usize = 100;
+const STALLED: f64 = 1e-3;
+
+/// The share of an epoch's gap by which evaluations are put off: every fifth epoch once there were many.
+const RARER: usize = 5;
+
+/// How a fit gets to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Solver {
+    /// By epochs of Pegasos alone.
+    Pegasos,
+    /// By dual ascent from w = 0.
+    Dual,
+    /// By Pegasos as long as that is faster, then by dual ascent from where it is.
+    #[default]
+    Auto,
+}
+
+/// What a fit is to reach, and how; the defaults are Python's for linear models.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Which steps are made. Dual ascent needs plain Pegasos: steps 1/(lambda s), one example each, no projection and no
+    /// average of all iterates.
+    pub solver: Solver,
+    /// The relative gap that will do; where there is no certificate, by how much the mean loss of an epoch must fall
+    /// below the best before. `None` for `max_epochs`, whatever they reach.
+    pub tol: Option<f64>,
+    /// Epochs at most; `max_iter` in Python.
+    pub max_epochs: usize,
+    /// Epochs without progress that end a fit where there is no certificate; `n_iter_no_change` in Python.
+    pub patience: usize,
+    /// The order of each epoch.
+    pub sampling: Sampling,
+    /// Of the orders.
+    pub seed: u64,
+    /// The number of the first epoch, where others went before.
+    pub first_epoch: u64,
+    /// Copies that learn apart from parts of an epoch, see [`Shards`](crate::Shards).
+    pub shards: usize,
+    /// Bytes of kernel values that may be kept in memory; `cache_size` in Python.
+    pub cache: usize,
+    /// Whether to ask for certificates, where there are any.
+    pub certify: bool,
+    /// Whether the problems have learned from other rows before; then there are no certificates, and no dual ascent.
+    pub going_on: bool,
+    /// Whether somebody else says when it is enough, by [`Fit::stop`].
+    pub until_stopped: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            solver: Solver::Auto,
+            tol: Some(1e-3),
+            max_epochs: 100,
+            patience: 5,
+            sampling: Sampling::Shuffle,
+            seed: 0,
+            first_epoch: 0,
+            shards: 1,
+            cache: 1 << 30,
+            certify: true,
+            going_on: false,
+            until_stopped: false,
+        }
+    }
+}
+
+/// What is known after an epoch, or after a step of dual ascent with kernels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// The mean loss, as the epoch met it.
+    pub loss: f64,
+    /// The objective and its bound, summed over the problems; NaN where they were not evaluated.
+    pub certificate: Certificate,
+    /// How many examples were visited.
+    pub visits: u64,
+}
+
+/// How a fit has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With what was asked for.
+    Reached,
+    /// With all epochs that were allowed.
+    Exhausted,
+    /// With steps that no longer come nearer.
+    Stalled,
+}
+
+/// What [`Fit::advance`] has done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Progress {
+    /// A part of an epoch or of what comes between: so many rows were visited. `anew` where nobody knows how long the
+    /// next part takes.
+    Going {
+        /// Rows visited.
+        rows: usize,
+        /// Whether a part of another kind comes next.
+        anew: bool,
+    },
+    /// The end of an epoch.
+    Epoch(Event),
+    /// The end.
+    Over(Outcome),
+}
+
+/// What a [`Fit`] drives: one or more problems over the same rows. Everything is done by instalments of about `size` rows;
+/// in between the problems are whole.
+pub trait Problem<S: Scalar>: Send {
+    /// The strength of the regularisation.
+    fn lambda(&self) -> f64;
+    /// Whether an evaluation comes after each step of dual ascent by itself, and one after an epoch costs as much as that.
+    fn evaluates_always(&self) -> bool;
+    /// Whether there is nothing but dual ascent.
+    fn only_ascends(&self) -> bool {
+        false
+    }
+    /// Whether the sums of its steps are a point of the dual.
+    fn certifies(&self) -> bool;
+    /// Whether dual ascent can go on from there as from the very same w.
+    fn may_ascend(&self) -> bool;
+    /// About how many multiplications it takes to visit a row, where that may be many.
+    fn cost(&self, n_features: usize) -> usize;
+    /// All rows from here on are those of one matrix of so many, maybe with what certificates need of them, and kernel
+    /// values of so many bytes.
+    fn prepare(&mut self, n_examples: usize, ledger: bool, cache: usize) -> Result<(), Error>;
+    /// Begins an epoch of Pegasos in this order.
+    fn begin_epoch(
+        &mut self,
+        data: &Examples<'_, S>,
+        order: Box<dyn Order + Send>,
+        shards: usize,
+    ) -> Result<(), Error>;
+    /// Goes on with it: how many rows were visited, 0 where it is over.
+    fn visit(&mut self, data: &Examples<'_, S>, size: usize) -> Result<usize, Error>;
+    /// What the epoch has seen, summed over the problems.
+    fn seen(&self) -> Report;
+    /// About the relative gap at the end of an epoch of this mean loss, by what is known without a pass over the data; NaN
+    /// where that is nothing.
+    fn estimate(&self, data: &Examples<'_, S>, loss: f64) -> f64;
+    /// Goes on with an evaluation of all problems, or of those that may be solved to `tol`: what it has found, once it is
+    /// over, with NaN for others.
+    fn evaluate(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+        all: bool,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error>;
+    /// From here on dual ascent goes on.
+    fn begin_ascent(&mut self, data: &Examples<'_, S>, cache: usize) -> Result<(), Error>;
+    /// Goes on with an epoch of it.
+    fn ascend(
+        &mut self,
+        data: &Examples<'_, S>,
+        policy: &Policy,
+        size: usize,
+    ) -> Result<Ascent, Error>;
+    /// Goes on with a leap; says whether there is more to do.
+    fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error>;
+    /// Gives the trainers what dual ascent has found, as if they had made it.
+    fn end_ascent(&mut self, data: &Examples<'_, S>) -> Result<(), Error>;
+}
+
+/// What a part of an epoch of dual ascent has brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ascent {
+    /// Visits, for each problem; and whether the next part may take another time for each.
+    Going {
+        /// Visits.
+        rows: usize,
+        /// Whether a part of another kind comes next.
+        anew: bool,
+    },
+    /// The epoch is over.
+    Epoch {
+        /// The mean loss.
+        loss: f64,
+        /// Visits.
+        visits: u64,
+        /// The certificate of where it began, where it comes for nothing.
+        certificate: Option<Certificate>,
+    },
+}
+
+/// Where a fit is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Before an epoch.
+    Start,
+    /// In an epoch of Pegasos, or of dual ascent.
+    Epoch,
+    Ascend,
+    /// In the evaluation that belongs to an epoch, or in the one that comes last.
+    Evaluate { all: bool },
+    Last,
+    Leap,
+    Over(Outcome),
+}
+
+/// Decides when a quantity that ought to fall has stopped falling.
+#[derive(Clone, Debug)]
+struct Watch {
+    tol: f64,
+    patience: usize,
+    best: f64,
+    idle: usize,
+}
+
+impl Watch {
+    /// Whether `value` has not come `tol` below the best before for as many calls as there is patience.
+    fn is_over(&mut self, value: f64) -> bool {
+        self.idle = if value > self.best - self.tol { self.idle + 1 } else { 0 };
+        self.best = self.best.min(value);
+        self.idle >= self.patience
+    }
+}
+
+/// What a fit remembers beside the problem.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    policy: Policy,
+    state: State,
+    /// Epochs so far, and those of dual ascent among them.
+    epochs: usize,
+    climbed: usize,
+    /// Whether dual ascent has taken over.
+    ascending: bool,
+    /// After which epoch the next evaluation comes.
+    evaluation: usize,
+    event: Event,
+    watch: Watch,
+    /// The bound [`STEPS`] steps ago.
+    bound: f64,
+}
+
+const UNKNOWN: Certificate = Certificate { primal: f64::NAN, dual: f64::NAN };
+
+impl Course {
+    pub(crate) fn new(policy: Policy) -> Self {
+        let watch = Watch {
+            tol: policy.tol.unwrap_or(0.0),
+            patience: policy.patience,
+            best: f64::INFINITY,
+            idle: 0,
+        };
+        Course {
+            policy,
+            state: State::Start,
+            epochs: 0,
+            climbed: 0,
+            ascending: false,
+            evaluation: 1,
+            event: Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 },
+            watch,
+            bound: f64::NEG_INFINITY,
+        }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether dual ascent has taken over.
+    pub(crate) fn is_ascending(&self) -> bool {
+        self.ascending
+    }
+
+    /// Epochs begun so far.
+    pub(crate) fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// How the fit has ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        if let State::Over(outcome) = self.state { Some(outcome) } else { None }
+    }
+
+    /// The last event.
+    pub(crate) fn event(&self) -> Event {
+        self.event
+    }
+
+    /// It is enough. What is not known of the end is still evaluated.
+    pub(crate) fn stop(&mut self) {
+        let unknown = self.event.certificate.primal.is_nan();
+        self.state = if unknown { State::Last } else { State::Over(Outcome::Reached) };
+    }
+
+    /// Does about so many rows' work; `order` gives that of an epoch of Pegasos.
+    pub(crate) fn advance<S: Scalar>(
+        &mut self,
+        problem: &mut dyn Problem<S>,
+        data: &Examples<'_, S>,
+        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
+        size: usize,
+    ) -> Result<Progress, Error> {
+        let tol = self.policy.tol.unwrap_or(0.0);
+        let going = |rows| Progress::Going { rows, anew: false };
+        match self.state {
+            State::Over(outcome) => Ok(Progress::Over(outcome)),
+            State::Start => {
+                if self.epochs == 0 {
+                    self.begin(problem, data)?;
+                } else if self.epochs >= self.policy.max_epochs && !self.is_unbounded(problem) {
+                    self.state = State::Over(Outcome::Exhausted);
+                    return Ok(Progress::Over(Outcome::Exhausted));
+                }
+                let number = self.policy.first_epoch + self.epochs as u64;
+                self.epochs += 1;
+                self.event = Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 };
+                if self.ascending {
+                    self.climbed += 1;
+                    self.state = State::Ascend;
+                } else {
+                    problem.begin_epoch(data, order(number)?, self.policy.shards)?;
+                    self.state = State::Epoch;
+                }
+                Ok(going(0))
+            }
+            State::Epoch => {
+                let rows = problem.visit(data, size)?;
+                if rows > 0 {
+                    return Ok(going(rows));
+                }
+                let Report { examples, loss, .. } = problem.seen();
+                self.event.loss = loss / examples as f64;
+                self.event.visits = examples;
+                self.after_epoch(problem, data)
+            }
+            State::Ascend => match problem.ascend(data, &self.policy, size)? {
+                Ascent::Going { rows, anew } => Ok(Progress::Going { rows, anew }),
+                Ascent::Epoch { loss, visits, certificate } => {
+                    self.event.loss = loss;
+                    self.event.visits = visits;
+                    if let Some(certificate) = certificate {
+                        self.event.certificate = certificate;
+                        return self.judge(problem, data);
+                    }
+                    if self.policy.tol.is_none() {
+                        return Ok(self.end_of_epoch(State::Start));
+                    }
+                    self.state = State::Evaluate { all: self.is_last() };
+                    Ok(going(0))
+                }
+            },
+            State::Evaluate { all } => match problem.evaluate(data, tol, all, size)? {
+                None => Ok(going(0)),
+                Some(certificate) => {
+                    self.event.certificate = certificate;
+                    self.judge(problem, data)
+                }
+            },
+            State::Last => match problem.evaluate(data, tol, true, size)? {
+                None => Ok(going(0)),
+                Some(certificate) => {
+                    self.event.certificate = certificate;
+                    self.state = State::Over(Outcome::Reached);
+                    Ok(Progress::Over(Outcome::Reached))
+                }
+            },
+            State::Leap => {
+                if !problem.leap(data, tol)? {
+                    self.state = State::Start;
+                }
+                Ok(Progress::Going { rows: 0, anew: true })
+            }
+        }
+    }
+
+    /// Before the first epoch.
+    fn begin<S: Scalar>(
+        &mut self,
+        problem: &mut dyn Problem<S>,
+        data: &Examples<'_, S>,
+    ) -> Result<(), Error> {
+        let Policy { sampling, shards, going_on, until_stopped, .. } = self.policy;
+        // Not every order meets every row.
+        let whole = sampling != Sampling::Replacement && !going_on;
+        self.policy.certify &= whole && problem.certifies();
+        if !(whole && problem.may_ascend() && shards == 1 && !until_stopped) {
+            if self.policy.solver == Solver::Dual {
+                let want = "\"pegasos\" or \"auto\" where steps are not plain Pegasos";
+                return Err(Error::parameter("solver", "dual", want));
+            }
+            self.policy.solver = Solver::Pegasos;
+        }
+        let unbounded = self.is_unbounded(problem);
+        let weak = problem.lambda() * data.len() as f64 <= 1.0;
+        let short = weak && !problem.evaluates_always() || problem.only_ascends();
+        let at_once = self.policy.solver == Solver::Dual
+            || self.policy.solver == Solver::Auto && short;
+        if !going_on {
+            let asked = self.policy.tol.is_some() || unbounded;
+            let ledger = self.policy.certify && asked && !at_once;
+            let again = self.policy.max_epochs > 1 && !unbounded;
+            problem.prepare(data.len(), ledger, if again { self.policy.cache } else { 0 })?;
+        }
+        if at_once { self.ascend_from_here(problem, data) } else { Ok(()) }
+    }
+
+    fn may_ascend(&self) -> bool {
+        self.policy.solver != Solver::Pegasos
+    }
+
+    fn is_last(&self) -> bool {
+        self.epochs >= self.policy.max_epochs
+    }
+
+    /// Steps of dual ascent with kernels end when they lead no further, not after so many.
+    fn is_unbounded<S: Scalar>(&self, problem: &dyn Problem<S>) -> bool {
+        self.may_ascend() && problem.evaluates_always()
+    }
+
+    fn ascend_from_here<S: Scalar>(
+        &mut self,
+        problem: &mut dyn Problem<S>,
+        data: &Examples<'_, S>,
+    ) -> Result<(), Error> {
+        self.ascending = true;
+        problem.begin_ascent(data, self.policy.cache)
+    }
+
+    fn end_of_epoch(&mut self, next: State) -> Progress {
+        self.state = next;
+        Progress::Epoch(self.event)
+    }
+
+    /// An epoch of Pegasos is over.
+    fn after_epoch<S: Scalar>(
+        &mut self,
+        problem: &mut dyn Problem<S>,
+        data: &Examples<'_, S>,
+    ) -> Result<Progress, Error> {
+        let last = self.is_last();
+        let going = Progress::Going { rows: 0, anew: true };
+        if self.is_unbounded(problem) {
+            self.ascend_from_here(problem, data)?;
+            return Ok(self.end_of_epoch(State::Start));
+        }
+        let Some(tol) = self.policy.tol else {
+            return Ok(self.end_of_epoch(State::Start));
+        };
+        if self.may_ascend() && !last {
+            // The mean loss of the epoch lies above that of the model at its end, so the gap that it suggests is too
+            // large: ten times over.
+            if problem.estimate(data, self.event.loss) > FAR * tol {
+                self.ascend_from_here(problem, data)?;
+                return Ok(self.end_of_epoch(State::Start));
+            }
+        }
+        if problem.evaluates_always() {
+            // Costs an epoch: where nothing is certified, the loss must do, and the end is evaluated.
+            let over = !self.policy.certify && self.watch.is_over(self.event.loss);
+            if !(self.policy.certify || last || over) {
+                return Ok(self.end_of_epoch(State::Start));
+            }
+            self.state = State::Evaluate { all: true };
+            return Ok(going);
+        }
+        if self.epochs == self.evaluation || last {
+            if self.epochs == self.evaluation {
+                self.evaluation += (self.evaluation / RARER).max(1);
+            }
+            self.state = State::Evaluate { all: true };
+            return Ok(going);
+        }
+        self.judge(problem, data)
+    }
+
+    /// What to do next, with or without a certificate of this epoch.
+    fn judge<S: Scalar>(
+        &mut self,
+        problem: &mut dyn Problem<S>,
+        data: &Examples<'_, S>,
+    ) -> Result<Progress, Error> {
+        let tol = self.policy.tol.unwrap_or(0.0);
+        let (last, Certificate { primal, dual }) = (self.is_last(), self.event.certificate);
+        let gap = primal - dual;
+        if self.ascending && problem.evaluates_always() {
+            if gap <= tol * primal {
+                return Ok(self.end_of_epoch(State::Over(Outcome::Reached)));
+            }
+            let mut next = State::Start;
+            if self.epochs.is_multiple_of(STEPS) {
+                // The objective may go up and down, the dual only up.
+                if dual - self.bound <= STALLED * gap {
+                    next = State::Over(Outcome::Stalled);
+                }
+                self.bound = dual;
+            }
+            return Ok(self.end_of_epoch(next));
+        }
+        let mut over = false;
+        if self.policy.until_stopped {
+            // Others judge.
+        } else if self.policy.certify {
+            over = gap <= tol * primal;
+            let epochs = self.epochs as f64;
+            // The gap of Pegasos falls as 1/t: one more epoch of it, or dual ascent.
+            let slow = gap * epochs > tol * primal * (epochs + 1.0);
+            if self.may_ascend() && !self.ascending && slow && !last {
+                self.ascend_from_here(problem, data)?;
+            }
+        } else if problem.evaluates_always() {
+            over = self.watch.idle >= self.watch.patience;
+        } else {
+            over = self.watch.is_over(self.event.loss);
+        }
+        if over && primal.is_nan() {
+            self.state = State::Last;
+            return Ok(Progress::Epoch(self.event));
+        }
+        let leaps = self.policy.solver == Solver::Auto && self.climbed == LEAP_AFTER;
+        let next = match (over, leaps && self.ascending && !last) {
+            (true, _) => State::Over(Outcome::Reached),
+            (false, true) => State::Leap,
+            (false, false) => State::Start,
+        };
+        Ok(self.end_of_epoch(next))
+    }
+}
+
+/// A fit under way.
+///
+/// ```
+/// use pegasos::{Binary, Dense, Examples, Fit, Hinge, Linear, LinearProblems, Params, Policy, Trainer};
+///
+/// let x = [0.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0_f32];
+/// let data = Examples::new(Dense::new(&x, 4, 2)?, &[1, 0, 1, 0], None)?;
+/// let loss = Binary { loss: Hinge, positive: 1 };
+/// let trainer = Trainer::new(Linear::new(1, 2, 0.0)?, loss, Params::default())?;
+///
+/// let mut fit = Fit::new(LinearProblems::from(trainer), Policy::default());
+/// let event = fit.run(&data)?;
+/// assert!(event.certificate.relative_gap() <= 1e-3);
+/// let w = fit.into_problem().result()?;
+/// assert!(w.weights()[0] < 0.0);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fit<P> {
+    problem: P,
+    course: Course,
+}
+
+impl<P> Fit<P> {
+    /// Of a problem whose trainers are at their beginning, where a certificate is asked for.
+    pub fn new(problem: P, policy: Policy) -> Self {
+        Fit { problem, course: Course::new(policy) }
+    }
+
+    /// The problem.
+    pub fn problem(&self) -> &P {
+        &self.problem
+    }
+
+    /// The problem, to go on with or to take the model from.
+    pub fn into_problem(self) -> P {
+        self.problem
+    }
+
+    /// Ends the fit after this epoch, with an evaluation if there was none.
+    pub fn stop(&mut self) {
+        self.course.stop();
+    }
+
+    /// Does about so many rows' work.
+    pub fn advance<S: Scalar>(
+        &mut self,
+        data: &Examples<'_, S>,
+        size: usize,
+    ) -> Result<Progress, Error>
+    where
+        P: Problem<S>,
+    {
+        let Policy { sampling, seed, .. } = *self.course.policy();
+        let n = data.len();
+        let mut order = |epoch| -> Result<Box<dyn Order + Send>, Error> {
+            Ok(Box::new(sampling.epoch(n, seed, epoch)?))
+        };
+        let progress = self.course.advance(&mut self.problem, data, &mut order, size)?;
+        if let Progress::Over(_) = progress {
+            self.problem.end_ascent(data)?;
+        }
+        Ok(progress)
+    }
+
+    /// All of it; what is known at its end.
+    pub fn run<S: Scalar>(&mut self, data: &Examples<'_, S>) -> Result<Event, Error>
+    where
+        P: Problem<S>,
+    {
+        while !matches!(self.advance(data, usize::MAX)?, Progress::Over(_)) {}
+        Ok(self.course.event())
+    }
+}

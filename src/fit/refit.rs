@@ -1,0 +1,192 @@
+//! Problems in a span, one after the other, by instalments.
+
+use super::{Ascent, Course, Event, FAR, Policy, Problem, Progress, Solver};
+use crate::data::Examples;
+use crate::error::Error;
+use crate::ledger::Certificate;
+use crate::loss::Loss;
+use crate::order::Order;
+use crate::refit::Refit;
+use crate::scalar::Scalar;
+use crate::trainer::Report;
+
+/// What is known of the problems of a [`Refit`] that are being solved.
+pub(crate) struct Solving {
+    policy: Policy,
+    course: Course,
+    /// The problem at hand.
+    at: usize,
+    /// Certificates and mean losses of those before, summed, and the most visits that any took.
+    pub(crate) sum: Event,
+    visits: u64,
+}
+
+impl Solving {
+    /// To the relative gap `tol`, or for so many epochs.
+    pub(crate) fn new(tol: f64, max_epochs: usize, seed: u64) -> Self {
+        let policy = Policy {
+            solver: Solver::Auto,
+            tol: Some(tol),
+            max_epochs,
+            seed,
+            ..Policy::default()
+        };
+        let certificate = Certificate { primal: 0.0, dual: 0.0 };
+        let sum = Event { loss: 0.0, certificate, visits: 0 };
+        Solving { policy, course: Course::new(policy), at: 0, sum, visits: 0 }
+    }
+
+    /// Does about so many rows' work: how many were visited, and whether a part of another kind comes next; `None` when
+    /// all problems are solved, or as good as allowed.
+    pub(crate) fn advance<S: Scalar, L: Loss + Clone + Send>(
+        &mut self,
+        refit: &mut Refit<S, L>,
+        data: &Examples<'_, S>,
+        size: usize,
+    ) -> Result<Option<(usize, bool)>, Error> {
+        if self.at == refit.problems() {
+            return Ok(None);
+        }
+        let mut none = |_| -> Result<Box<dyn Order + Send>, Error> { Ok(Box::new(0..0)) };
+        match self.course.advance(refit, data, &mut none, size)? {
+            Progress::Going { rows, anew } => Ok(Some((rows, anew))),
+            Progress::Epoch(event) => {
+                self.visits += event.visits;
+                Ok(Some((0, true)))
+            }
+            Progress::Over(_) => {
+                let Event { loss, certificate, .. } = self.course.event();
+                self.sum.loss += loss;
+                self.sum.certificate.primal += certificate.primal;
+                self.sum.certificate.dual += certificate.dual;
+                self.sum.visits = self.sum.visits.max(self.visits);
+                self.visits = 0;
+                self.at += 1;
+                self.course = Course::new(self.policy);
+                if self.at < refit.problems() {
+                    refit.turn_to(self.at);
+                }
+                Ok(Some((0, true)))
+            }
+        }
+    }
+}
+
+impl<S: Scalar, L: Loss + Clone + Send> Refit<S, L> {
+    /// Passes until the certified relative gap of every problem is at most `tol`, or for `max_epochs` times as many visits
+    /// as there are examples; the sums of their certificates.
+    pub fn solve(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+        max_epochs: usize,
+        seed: u64,
+    ) -> Result<Certificate, Error> {
+        let mut solving = Solving::new(tol, max_epochs, seed);
+        self.turn_to(0);
+        while solving.advance(self, data, usize::MAX)?.is_some() {}
+        Ok(solving.sum.certificate)
+    }
+}
+
+impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
+    fn lambda(&self) -> f64 {
+        Refit::lambda(self)
+    }
+
+    fn evaluates_always(&self) -> bool {
+        false
+    }
+
+    fn only_ascends(&self) -> bool {
+        true
+    }
+
+    fn certifies(&self) -> bool {
+        true
+    }
+
+    fn may_ascend(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, _: usize) -> usize {
+        0
+    }
+
+    fn prepare(&mut self, _: usize, _: bool, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin_epoch(
+        &mut self,
+        _: &Examples<'_, S>,
+        _: Box<dyn Order + Send>,
+        _: usize,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn visit(&mut self, _: &Examples<'_, S>, _: usize) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    fn seen(&self) -> Report {
+        Report::default()
+    }
+
+    fn estimate(&self, _: &Examples<'_, S>, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn evaluate(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+        all: bool,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error> {
+        if !all && !self.is_evaluating() && !self.may_be_solved(tol) {
+            return Ok(Some(super::UNKNOWN));
+        }
+        self.certify_on(data, size)
+    }
+
+    fn begin_ascent(&mut self, _: &Examples<'_, S>, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn ascend(
+        &mut self,
+        data: &Examples<'_, S>,
+        policy: &Policy,
+        size: usize,
+    ) -> Result<Ascent, Error> {
+        if self.prepare(data, size)? > 0 {
+            return Ok(Ascent::Going { rows: 0, anew: false });
+        }
+        let report = self.advance(data, size, policy.seed)?;
+        let rows = report.examples as usize;
+        self.count(report.examples);
+        if rows > 0 {
+            return Ok(Ascent::Going { rows, anew: false });
+        }
+        if self.epoch_is_over(policy.tol.unwrap_or(0.0)) {
+            let (loss, visits) = (self.mean_loss(), self.take_count());
+            return Ok(Ascent::Epoch { loss, visits, certificate: None });
+        }
+        // What follows a narrow pass is slower.
+        Ok(Ascent::Going { rows: 0, anew: self.narrows() })
+    }
+
+    fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
+        if !self.is_leaping() && self.may_be_solved(FAR * tol) {
+            return Ok(false);
+        }
+        self.go_on_leaping(data, tol)
+    }
+
+    fn end_ascent(&mut self, _: &Examples<'_, S>) -> Result<(), Error> {
+        Ok(())
+    }
+}

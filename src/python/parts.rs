@@ -1,0 +1,104 @@
+//! Parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
+
+use numpy::{Element, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// A list of named parts, put together with the interpreter released.
+#[derive(Default)]
+pub(super) struct Parts(Vec<(&'static str, Part)>);
+
+/// Makes an object of what it holds.
+type Make = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
+
+/// A number, an array, or parts within.
+pub(super) enum Part {
+    Object(Make),
+    List(Vec<Parts>),
+}
+
+impl Parts {
+    /// Adds a number, a string, or `None`.
+    pub(super) fn set<T>(&mut self, name: &'static str, value: T)
+    where
+        T: for<'py> IntoPyObject<'py> + Send + 'static,
+    {
+        let make: Make = Box::new(move |py| value.into_bound_py_any(py));
+        self.0.push((name, Part::Object(make)));
+    }
+
+    /// Adds an array.
+    pub(super) fn set_array<T: Element + 'static>(&mut self, name: &'static str, values: Vec<T>) {
+        let make: Make = Box::new(move |py| Ok(PyArray1::from_vec(py, values).into_any()));
+        self.0.push((name, Part::Object(make)));
+    }
+
+    /// Adds an array, or `None`.
+    pub(super) fn set_maybe<T: Element + 'static>(&mut self, name: &'static str, values: Option<Vec<T>>) {
+        match values {
+            Some(values) => self.set_array(name, values),
+            None => self.set(name, None::<bool>),
+        }
+    }
+
+    /// Adds parts within.
+    pub(super) fn set_list(&mut self, name: &'static str, list: Vec<Parts>) {
+        self.0.push((name, Part::List(list)));
+    }
+
+    /// As Python takes them.
+    pub(super) fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, part) in self.0 {
+            match part {
+                Part::Object(make) => dict.set_item(name, make(py)?)?,
+                Part::List(list) => {
+                    let items = list.into_iter().map(|parts| parts.into_dict(py));
+                    dict.set_item(name, PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?)?;
+                }
+            }
+        }
+        Ok(dict)
+    }
+}
+
+pub(super) fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let item = parts.get_item(name)?;
+    item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
+}
+
+/// An item that is a number or the like.
+pub(super) fn get<'py, T>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    item(parts, name)?.extract().map_err(Into::into)
+}
+
+/// An item that is an array, copied.
+pub(super) fn array<T: Element + Copy>(
+    parts: &Bound<'_, PyDict>,
+    name: &str,
+) -> PyResult<Vec<T>> {
+    Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
+}
+
+/// The same, or `None`.
+pub(super) fn maybe_array<T: Element + Copy>(
+    parts: &Bound<'_, PyDict>,
+    name: &str,
+) -> PyResult<Option<Vec<T>>> {
+    if item(parts, name)?.is_none() { Ok(None) } else { array(parts, name).map(Some) }
+}
+
+/// Refuses parts of another format than `format`.
+pub(super) fn check_format(parts: &Bound<'_, PyDict>, format: u32) -> PyResult<()> {
+    match get::<u32>(parts, "format")? {
+        found if found == format => Ok(()),
+        found => Err(PyValueError::new_err(format!(
+            "parts must have format {format}, got {found}: another version of pegasos wrote them"
+        ))),
+    }
+}

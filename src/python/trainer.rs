@@ -1,0 +1,609 @@
+//! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::examples::{Examples, Number, Rows, View};
+use super::kernel::{self, Kernels};
+use super::linear::{self, Linears};
+use super::parts::{Parts, check_format, get, item};
+use super::{FIRST, Left, Pool, first_of, in_pieces, lock, unknown, work};
+use crate::fit::Course;
+use crate::{
+    Error, Expansion, Hypothesis, Linear, LinearPanel, Order, Outcome, PANEL, Policy, Progress,
+    Record, Report, Sampling, Solver, data, memory,
+};
+
+/// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
+pub(super) trait Problem: Send {
+    /// "linear", "kernel" or "budget".
+    fn kind(&self) -> &'static str;
+    fn dtype(&self) -> &'static str;
+    fn t(&self) -> u64;
+    /// One that goes on from the same state.
+    fn copy(&mut self) -> Result<Box<dyn Problem>, Error>;
+    /// How many weights a copy has to copy; 0 where it is always worth it.
+    fn size(&self) -> usize;
+    /// How many tasks there are side by side.
+    fn width(&self) -> usize;
+    /// See [`crate::Problem::cost`].
+    fn cost(&self, n_features: usize) -> usize;
+    /// See [`crate::Trainer::survives`].
+    fn survives(&self, norm2: f64, weight: f64) -> bool;
+    /// See [`Course::advance`].
+    fn advance(
+        &mut self,
+        course: &mut Course,
+        data: &View<'_>,
+        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
+        size: usize,
+    ) -> Result<Progress, Error>;
+    /// See [`crate::Problem::end_ascent`].
+    fn end_ascent(&mut self, data: &View<'_>) -> Result<(), Error>;
+    /// What the epoch at hand has seen.
+    fn seen(&self) -> Report;
+    /// What predicts.
+    fn model(&mut self) -> Result<Model, Error>;
+    /// All that it holds, but for ledgers and dual variables.
+    fn parts(&self, made: &Made) -> Result<Parts, Error>;
+    /// Linear problems, for what only they have.
+    fn linear(&self) -> Option<&dyn Linears> {
+        None
+    }
+    /// A kernel problem, for what only that has.
+    fn kernel(&mut self) -> Option<&mut dyn Kernels> {
+        None
+    }
+}
+
+/// What predicts, in its scalar.
+#[derive(Clone)]
+pub(super) enum Model {
+    Linear32(Arc<Linear<f32>>),
+    Linear64(Arc<Linear<f64>>),
+    Kernel32(Arc<Expansion<f32>>),
+    Kernel64(Arc<Expansion<f64>>),
+}
+
+/// What a trainer was made with; goes into pickles.
+pub(super) struct Made {
+    pub(super) n_features: usize,
+    pub(super) sparse: bool,
+    pub(super) classes: usize,
+    /// Of linear problems.
+    pub(super) targets: Option<linear::Targets>,
+}
+
+/// A problem in training.
+#[pyclass(module = "pegasos._core", frozen)]
+pub(super) struct Trainer {
+    problem: Mutex<Box<dyn Problem>>,
+    kind: &'static str,
+    dtype: &'static str,
+    made: Arc<Made>,
+    params: Py<PyDict>,
+}
+
+impl Trainer {
+    pub(super) fn new(problem: Box<dyn Problem>, made: Arc<Made>, params: Py<PyDict>) -> Self {
+        let (kind, dtype) = (problem.kind(), problem.dtype());
+        Trainer { problem: Mutex::new(problem), kind, dtype, made, params }
+    }
+
+    /// Calls `f` with the locked problem and the interpreter released: others may hold the lock for a piece of work.
+    pub(super) fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut dyn Problem) -> R + Send,
+    ) -> R {
+        py.detach(|| f(&mut **lock(&self.problem)))
+    }
+
+    /// The last iterate of a kernel problem as what predicts, and how many classes there are.
+    pub(super) fn last(&self, py: Python<'_>) -> PyResult<(Model, usize)> {
+        Ok((self.with_kernel(py, |problem| problem.last())?, self.made.classes))
+    }
+
+    /// The same with what only a kernel problem has.
+    pub(super) fn with_kernel<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut dyn Kernels) -> Result<R, Error> + Send,
+    ) -> PyResult<R> {
+        self.with(py, |problem| problem.kernel().map(f).transpose())?
+            .ok_or_else(|| PyTypeError::new_err("only trainers with kernels have support vectors"))
+    }
+}
+
+/// Coefficients, vectors x outputs, or weights, outputs x features; then row numbers and counts, or intercepts.
+type Found<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
+
+/// The vectors in compressed-sparse-row form: indptr, indices, values.
+type Csr<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+#[pymethods]
+impl Trainer {
+    /// Linear problems over the same rows: by one score each for the classes in a list, or one with a score for each of so
+    /// many classes.
+    #[staticmethod]
+    fn linear(
+        n_features: usize,
+        targets: linear::Targets,
+        dtype: &str,
+        constant: f64,
+        params: Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let outputs = targets.outputs();
+        // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched: what
+        // is asked for piece by piece would seem to be there.
+        let sizes = [2, outputs, n_features];
+        match dtype {
+            "float32" => memory::check::<f32>("w", &sizes)?,
+            _ => memory::check::<f64>("w", &sizes)?,
+        }
+        let start = linear::Start::Zero { n_features, constant };
+        let problem = linear::make(dtype, &targets, &params, start)?;
+        let targets = Some(targets);
+        let made = Arc::new(Made { n_features, sparse: false, classes: 0, targets });
+        Ok(Trainer::new(problem, made, params.copy()?.unbind()))
+    }
+
+    /// A kernel problem, on a budget or not: of two classes by one score, of more by a score for each.
+    #[staticmethod]
+    fn kernel(
+        bounded: bool,
+        n_features: usize,
+        sparse: bool,
+        classes: usize,
+        dtype: &str,
+        params: Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let made = Arc::new(Made { n_features, sparse, classes, targets: None });
+        let problem = kernel::make(dtype, &made, &params, bounded, None)?;
+        Ok(Trainer::new(problem, made, params.copy()?.unbind()))
+    }
+
+    /// The average of linear trainers, with these factors; it goes on as the first would.
+    #[staticmethod]
+    fn average(
+        py: Python<'_>,
+        trainers: Vec<PyRef<'_, Self>>,
+        factors: Vec<f64>,
+    ) -> PyResult<Self> {
+        let Some(first) = trainers.first().filter(|_| trainers.len() == factors.len()) else {
+            return Err(PyValueError::new_err("one factor for each of at least one trainer"));
+        };
+        // Copies, so that no two are locked at a time.
+        let copies = trainers.iter().map(|trainer| trainer.with(py, |problem| problem.copy()));
+        let copies: Vec<Box<dyn Problem>> = copies.collect::<Result<_, _>>()?;
+        let parts: Option<Vec<&dyn Linears>> = copies.iter().map(|copy| copy.linear()).collect();
+        let average = parts.and_then(|parts| parts[0].average(&parts, &factors));
+        let average = average.ok_or_else(|| {
+            PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
+        })??;
+        Ok(Trainer::new(average, first.made.clone(), first.params.clone_ref(py)))
+    }
+
+    /// One that goes on from the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let problem = self.with(py, |problem| problem.copy())?;
+        Ok(Trainer::new(problem, self.made.clone(), self.params.clone_ref(py)))
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.dtype
+    }
+
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.made.n_features
+    }
+
+    /// Whether it was made for sparse rows.
+    #[getter]
+    fn sparse(&self) -> bool {
+        self.made.sparse
+    }
+
+    #[getter]
+    fn t(&self, py: Python<'_>) -> u64 {
+        self.with(py, |problem| problem.t())
+    }
+
+    /// How many weights a copy has to copy; 0 where it is always worth it.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> usize {
+        self.with(py, |problem| problem.size())
+    }
+
+    /// Of all runs: steps, examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
+    #[getter]
+    fn totals(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, f64, f64)> {
+        self.with_kernel(py, |problem| {
+            let Report { steps, examples, mistakes, degradation, gradient_error, .. } =
+                problem.total();
+            Ok((steps, examples, mistakes, degradation, gradient_error))
+        })
+    }
+
+    /// Whether any support vector has an image that is not 0.
+    #[getter]
+    fn spans(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_kernel(py, |problem| Ok(problem.spans()))
+    }
+
+    /// The cumulative loss and the bound on the regret, summed over linear problems; nan where they are not counted.
+    fn regret(&self, py: Python<'_>) -> (f64, f64) {
+        let nan = (f64::NAN, f64::NAN);
+        self.with(py, |problem| problem.linear().map_or(nan, |linear| linear.regret()))
+    }
+
+    /// Says that precomputed kernel values are those of a positive semi-definite kernel.
+    fn assume_positive(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_kernel(py, |problem| {
+            problem.assume_positive();
+            Ok(())
+        })
+    }
+
+    /// The matrix is no longer the same.
+    fn forget_rows(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_kernel(py, |problem| {
+            problem.forget_rows();
+            Ok(())
+        })
+    }
+
+    /// Gives the vectors of a budget other coefficients, vectors x outputs, as if `steps` more steps had led to them.
+    fn set_coefs(
+        &self,
+        py: Python<'_>,
+        coefs: PyReadonlyArray1<'_, f64>,
+        steps: u64,
+    ) -> PyResult<()> {
+        let coefs = coefs.as_slice()?;
+        self.with_kernel(py, |problem| problem.set_coefs(coefs, steps))
+    }
+
+    /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
+    /// these rows can overflow, in whatever order.
+    fn survives(&self, py: Python<'_>, examples: PyRef<'_, Examples>) -> PyResult<bool> {
+        let (norm2, weight) = examples.sizes(py)?;
+        Ok(self.with(py, |problem| problem.survives(norm2, weight)))
+    }
+
+    /// Scores of rows, one after the other.
+    #[pyo3(signature = (examples, *, threads = 1))]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        examples: PyRef<'_, Examples>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let model = self.with(py, |problem| problem.model())?;
+        let mut borrowed = examples.borrow(py)?;
+        let view = borrowed.view(true)?;
+        let scores = match (model, &view) {
+            (Model::Linear32(w), View::F32(x)) => linear_scores(py, &w, x, threads),
+            (Model::Linear64(w), View::F64(x)) => linear_scores(py, &w, x, threads),
+            // Weights in another scalar than the rows'.
+            (Model::Linear32(w), View::F64(x)) => linear_scores(py, &converted(&w)?, x, threads),
+            (Model::Linear64(w), View::F32(x)) => linear_scores(py, &converted(&w)?, x, threads),
+            (Model::Kernel32(w), View::F32(x)) => kernel_scores(py, &w, x, threads),
+            (Model::Kernel64(w), View::F64(x)) => kernel_scores(py, &w, x, threads),
+            _ => Err(PyTypeError::new_err("X must have the dtype of the trainer")),
+        }?;
+        Ok(PyArray1::from_vec(py, scores))
+    }
+
+    /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:
+    /// coefficients, vectors x outputs, flat; which row each vector is and how often it was added, where that is known.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Found<'py>> {
+        let parts = self.with(py, |problem| match problem.linear() {
+            Some(linear) => linear.result(),
+            None => problem.kernel().map_or_else(|| Ok(Parts::default()), |kernel| kernel.result()),
+        })?;
+        let parts = parts.into_dict(py)?;
+        Ok((item(&parts, "values")?, parts.get_item("rows")?, parts.get_item("counts")?))
+    }
+
+    /// The vectors in compressed-sparse-row form: indptr, indices, values.
+    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Csr<'py>> {
+        let parts = self.with_kernel(py, |problem| Ok(problem.vectors()))?.into_dict(py)?;
+        Ok((item(&parts, "indptr")?, item(&parts, "indices")?, item(&parts, "values")?))
+    }
+
+    /// Everything but ledgers and dual variables, as plain numbers and arrays.
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let made = &*self.made;
+        let parts = self.with(py, |problem| problem.parts(made))?.into_dict(py)?;
+        parts.set_item("params", self.params.bind(py).copy()?)?;
+        Ok(parts)
+    }
+
+    /// Restores what `parts` gave.
+    #[staticmethod]
+    fn from_parts(parts: Bound<'_, PyDict>) -> PyResult<Self> {
+        let params = item(&parts, "params")?.cast_into::<PyDict>()?.copy()?;
+        let dtype: String = get(&parts, "dtype")?;
+        if parts.contains("targets")? {
+            check_format(&parts, linear::FORMAT)?;
+            let targets: linear::Targets = item(&parts, "targets")?.extract()?;
+            let start = linear::Start::Parts(parts);
+            let problem = linear::make(&dtype, &targets, &params, start)?;
+            let made = Made { n_features: 0, sparse: false, classes: 0, targets: Some(targets) };
+            return Ok(Trainer::new(problem, Arc::new(made), params.unbind()));
+        }
+        let (n_features, sparse) = (get(&parts, "n_features")?, get(&parts, "sparse")?);
+        let made = Made { n_features, sparse, classes: get(&parts, "classes")?, targets: None };
+        let bounded = parts.contains("born")?;
+        let problem = kernel::make(&dtype, &made, &params, bounded, Some(&parts))?;
+        Ok(Trainer::new(problem, Arc::new(made), params.unbind()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        Ok((slf.getattr("from_parts")?, (slf.get().parts(slf.py())?,)))
+    }
+}
+
+/// What pickles hold: how to restore, and from what parts.
+type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,));
+
+/// The same model for rows in another scalar.
+fn converted<S: Number, T: Number>(model: &Linear<S>) -> Result<Linear<T>, Error> {
+    memory::check::<T>("the model", &[model.state().v.len()])?;
+    Ok(model.convert())
+}
+
+/// Rows that are scored by one thread.
+const FEW: usize = 512;
+
+/// Rows that are worth it to lay out the weights of all classes anew.
+const MANY: usize = 64;
+
+/// Features that a sparse row stores, at a guess.
+const STORED: usize = 16;
+
+fn linear_scores<S: Number>(
+    py: Python<'_>,
+    model: &Linear<S>,
+    data: &crate::Examples<'_, S>,
+    threads: usize,
+) -> PyResult<Vec<f64>> {
+    let rows = data.rows();
+    model.check_features(rows.n_features())?;
+    let (n, outputs) = (rows.n_rows(), model.outputs());
+    let mut scores = memory::zeros("the scores", &[n, outputs])?;
+    // Few products are not worth the threads.
+    let pool = Pool::new(threads, n / FEW)?;
+    // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
+    let worth = MANY.max(if rows.is_sparse() { rows.n_features() / STORED } else { 0 });
+    let lay_out = || model.panel().ok().flatten();
+    let panel: Option<LinearPanel<'_, S>> = py.detach(|| if n < worth { None } else { lay_out() });
+    in_pieces(py, first_of(outputs * rows.n_features()), n, &mut |piece| {
+        let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
+        pool.run(|| match &panel {
+            Some(panel) => panel.scores_side_by_side(rows, first, out),
+            None => model.scores_side_by_side(rows, first, out),
+        });
+        data::check_scores(rows, first, outputs, out)
+    })?;
+    Ok(scores)
+}
+
+fn kernel_scores<S: Number>(
+    py: Python<'_>,
+    w: &Expansion<S>,
+    data: &crate::Examples<'_, S>,
+    threads: usize,
+) -> PyResult<Vec<f64>> {
+    let rows = data.rows();
+    w.check_features(rows.n_features())?;
+    let pool = Pool::new(threads, usize::MAX)?;
+    let outputs = w.outputs();
+    let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
+    // The room that the products of a row need.
+    py.detach(|| w.no_vectors().check_room(PANEL))?;
+    let first = first_of(w.n_vectors() * (rows.n_features() + outputs));
+    in_pieces(py, first, rows.n_rows(), &mut |piece| {
+        let first = piece.start;
+        let out = &mut scores[first * outputs..piece.end * outputs];
+        let numbers: Vec<usize> = piece.collect();
+        if w.n_vectors() == 0 {
+            // Else no product would meet what they hold.
+            return data::squared_norms(rows, first..first + numbers.len()).map(drop);
+        }
+        pool.run(|| w.scores_side_by_side(rows, &numbers, out));
+        data::check_scores(rows, first, outputs, out)
+    })?;
+    Ok(scores)
+}
+
+/// A fit under way: the policy at work on a trainer.
+#[pyclass(module = "pegasos._core", frozen)]
+pub(super) struct Fit {
+    trainer: Py<Trainer>,
+    examples: Py<Examples>,
+    course: Mutex<Course>,
+    rows: Rows,
+    threads: usize,
+}
+
+/// The mean loss, the objective and its bound.
+type Told = (f64, f64, f64);
+
+#[pymethods]
+impl Fit {
+    /// `every` is how many examples lie between two records of trainers with kernels.
+    #[new]
+    #[pyo3(signature = (
+        trainer, examples, rows, *, solver = "pegasos", tol = None, max_epochs = 1, patience = 5, seed = 0,
+        first_epoch = 0, shards = 1, cache = 0, certify = false, going_on = true, until_stopped = false,
+        every = None, threads = 1
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        trainer: Py<Trainer>,
+        examples: Py<Examples>,
+        rows: Rows,
+        solver: &str,
+        tol: Option<f64>,
+        max_epochs: usize,
+        patience: usize,
+        seed: u64,
+        first_epoch: u64,
+        shards: usize,
+        cache: usize,
+        certify: bool,
+        going_on: bool,
+        until_stopped: bool,
+        every: Option<u64>,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let solver = match solver {
+            "pegasos" => Solver::Pegasos,
+            "dual" => Solver::Dual,
+            "auto" => Solver::Auto,
+            other => return Err(unknown("solver", other)),
+        };
+        let sampling = match &rows {
+            Rows::Sampled(sampling) => *sampling,
+            // Whatever they are, they are not drawn anew.
+            Rows::Given(_) => Sampling::Storage,
+        };
+        if every.is_some() {
+            trainer.get().with_kernel(py, |problem| {
+                problem.record(every);
+                Ok(())
+            })?;
+        }
+        let policy = Policy {
+            solver,
+            tol,
+            max_epochs,
+            patience,
+            sampling,
+            seed,
+            first_epoch,
+            shards,
+            cache,
+            certify,
+            going_on,
+            until_stopped,
+        };
+        Ok(Fit { trainer, examples, course: Mutex::new(Course::new(policy)), rows, threads })
+    }
+
+    /// Goes on to the end of an epoch: the mean loss, the objective and its bound, nan where they were not evaluated; `None`
+    /// at the end of the fit. `progress` is told how many rows were visited, and how many were mistaken.
+    #[pyo3(signature = (progress = None))]
+    fn epoch(
+        &self,
+        py: Python<'_>,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Told>> {
+        let trainer = self.trainer.get();
+        let mut borrowed = self.examples.get().borrow(py)?;
+        let view = &borrowed.view(true)?;
+        let n = view.n_rows();
+        let (cost, width) =
+            trainer.with(py, |problem| (problem.cost(view.n_features()), problem.width()));
+        let shards = lock(&self.course).policy().shards;
+        let pool = Pool::new(self.threads, width.saturating_mul(shards))?;
+        let (mistakes, mut seen, mut event) = (AtomicU64::new(0), 0, None);
+        let mut tell = |done: usize| match &progress {
+            Some(progress) => {
+                progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop)
+            }
+            None => Ok(()),
+        };
+        let first = if cost > 0 { first_of(cost) } else { FIRST };
+        work(py, first, &mut tell, &mut |size| {
+            let course = &mut *lock(&self.course);
+            let Policy { sampling, seed, .. } = *course.policy();
+            let mut order = |epoch| -> Result<Box<dyn Order + Send>, Error> {
+                Ok(match &self.rows {
+                    Rows::Sampled(_) => Box::new(sampling.epoch(n, seed, epoch)?),
+                    Rows::Given(rows) => Box::new(rows.clone().into_iter()),
+                })
+            };
+            let problem = &mut **lock(&trainer.problem);
+            let progress = pool.run(|| problem.advance(course, view, &mut order, size))?;
+            Ok(match progress {
+                Progress::Going { rows, anew } => {
+                    let now = problem.seen().mistakes;
+                    mistakes.fetch_add(now.saturating_sub(seen), Ordering::Relaxed);
+                    seen = now;
+                    if anew { Left::Other } else { Left::More(rows) }
+                }
+                Progress::Epoch(found) => {
+                    event = Some(found);
+                    Left::None
+                }
+                Progress::Over(_) => Left::None,
+            })
+        })?;
+        Ok(event.map(|event| (event.loss, event.certificate.primal, event.certificate.dual)))
+    }
+
+    /// How the fit has ended: "reached", "exhausted" or "stalled"; `None` as long as it goes on.
+    #[getter]
+    fn outcome(&self, py: Python<'_>) -> Option<&'static str> {
+        Some(match py.detach(|| lock(&self.course).outcome())? {
+            Outcome::Reached => "reached",
+            Outcome::Exhausted => "exhausted",
+            Outcome::Stalled => "stalled",
+        })
+    }
+
+    /// The objective and its bound, as they are known.
+    #[getter]
+    fn certificate(&self, py: Python<'_>) -> (f64, f64) {
+        let certificate = py.detach(|| lock(&self.course).event().certificate);
+        (certificate.primal, certificate.dual)
+    }
+
+    /// How many epochs were begun.
+    #[getter]
+    fn epochs(&self, py: Python<'_>) -> usize {
+        py.detach(|| lock(&self.course).epochs())
+    }
+
+    /// Whether dual ascent has taken over.
+    #[getter]
+    fn ascends(&self, py: Python<'_>) -> bool {
+        py.detach(|| lock(&self.course).is_ascending())
+    }
+
+    /// What was recorded in the last epoch: each so many examples, steps, examples, mistakes, and the sum of the gradient
+    /// errors, all counted from the very first.
+    #[getter]
+    fn records(&self, py: Python<'_>) -> PyResult<Vec<Record>> {
+        self.trainer.get().with_kernel(py, |problem| Ok(problem.records()))
+    }
+
+    /// It is enough: what is left is to evaluate what is not known.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| lock(&self.course).stop());
+    }
+
+    /// Gives the trainer what dual ascent has found, and forgets what was recorded for this fit. To be called at its end,
+    /// however that came.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        let mut borrowed = self.examples.get().borrow(py)?;
+        let view = &borrowed.view(true)?;
+        Ok(self.trainer.get().with(py, |problem| problem.end_ascent(view))?)
+    }
+}
