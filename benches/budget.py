@@ -47,7 +47,7 @@ def row(part: str, data: str, setting: str, *numbers: float) -> None:
 
 def machine(strategy: str, budget: int, gamma: float, **params: Any) -> Any:
     return KernelPegasosClassifier(
-        budget=budget, maintenance=strategy, gamma=gamma, tol=None, refit=False, **params
+        budget=budget, maintenance=strategy, gamma=gamma, tol=None, refine=False, **params
     )
 
 

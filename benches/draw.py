@@ -296,7 +296,7 @@ def delay(rows: list[Row]) -> Any:
 #: Families of machines in the pictures of fronts; the i-th has the i-th look.
 FAMILIES = {
     "PegasosClassifier": "PegasosClassifier",
-    "on a budget": "KernelPegasosClassifier(budget=B, refit=False)",
+    "on a budget": "KernelPegasosClassifier(budget=B, refine=False)",
     "on a budget, refitted": "KernelPegasosClassifier(budget=B)",
     "KernelPegasosClassifier": "KernelPegasosClassifier(max_iter=k)",
     "KernelPegasosClassifier, to a gap": "KernelPegasosClassifier(solver=\"auto\")",

@@ -61,7 +61,7 @@ def machines(data: str, d: int, seed: int) -> dict[Kind, Any]:
     same: dict[str, Any] = {"sampling": "storage", "random_state": seed}
 
     def pegasos(c: int, **params: Any) -> Any:
-        return KernelPegasosClassifier(gamma=c / d, **same | {"average": False, "refit": False} | params)
+        return KernelPegasosClassifier(gamma=c / d, **same | {"average": False, "refine": False} | params)
 
     found: dict[Kind, Any] = {("unbudgeted", 0): pegasos(UNBUDGETED[data])}
     for (name, budget), (gammas, threshold) in SETTINGS.items():

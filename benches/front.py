@@ -189,7 +189,7 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
         dict(solver="auto", tol=0.1), dict(gamma=gammas, C=strengths if n_classes == 2 else strengths[1:4]), rows,
         patience=300.0,
     )
-    plain = dict(tol=None, refit=False)
+    plain = dict(tol=None, refine=False)
     sgd = dict(last=SGDClassifier, max_iter=5, tol=None, random_state=0)
     families = []
     if not sparse:

@@ -61,7 +61,7 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
         return KernelPegasosClassifier(random_state=0, **params)
 
     def refit(budget: int, alpha: Any) -> Callable[[], Any]:
-        model = machine(budget=budget, refit=False).fit(few, labels)
+        model = machine(budget=budget, refine=False).fit(few, labels)
         return lambda: model.refit(few, labels, alpha=alpha)
 
     return {
@@ -78,9 +78,9 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
         "kernel auto, precomputed": lambda: machine(
             kernel="precomputed", alpha=1e-6, solver="auto", tol=1e-6
         ).fit(square, labels[: len(square)]),
-        "merge, B = 2000": lambda: machine(budget=size(2000), max_iter=20, tol=None, refit=False).fit(few, labels),
+        "merge, B = 2000": lambda: machine(budget=size(2000), max_iter=20, tol=None, refine=False).fit(few, labels),
         "project, B = 1500": lambda: machine(
-            budget=size(1500), maintenance="project", max_iter=5, tol=None, refit=False
+            budget=size(1500), maintenance="project", max_iter=5, tol=None, refine=False
         ).fit(few, labels),
         "Projectron": lambda: ProjectronClassifier(threshold=1e-3, max_iter=2).fit(few, labels),
         "refit, B = 2000": refit(size(2000), 1e-6),

@@ -56,7 +56,7 @@ CELLS: list[tuple[str, int, tuple[float, ...], tuple[float, ...], int]] = [
 
 def placed(X: np.ndarray, y: np.ndarray, budget: int, gamma: float, seed: int, passes: int) -> Any:
     model = KernelPegasosClassifier(
-        gamma=gamma, budget=budget, max_iter=passes, tol=None, refit=False, random_state=seed
+        gamma=gamma, budget=budget, max_iter=passes, tol=None, refine=False, random_state=seed
     )
     return model.fit(X, y).set_params(tol=TOL)
 
@@ -66,7 +66,7 @@ def on_landmarks(landmarks: np.ndarray, classes: np.ndarray, gamma: float) -> An
     y = np.resize(classes, len(landmarks))
     # Steps so short that every row violates the margin.
     model = KernelPegasosClassifier(
-        gamma=gamma, budget=len(landmarks), maintenance="remove", alpha=1e6, tol=None, refit=False
+        gamma=gamma, budget=len(landmarks), maintenance="remove", alpha=1e6, tol=None, refine=False
     )
     return model.fit(landmarks, y).set_params(tol=TOL)
 
@@ -126,7 +126,7 @@ def rounds() -> None:
         for kind, params in (
             ("one pass", {}),
             ("five passes", {"max_iter": 5}),
-            ("five rounds", {"refit_rounds": 5}),
+            ("five rounds", {"refine_rounds": 5}),
             ("one pass, last iterate", {"average": False}),
             ("one pass, projection", {"maintenance": "project"}),
         ):

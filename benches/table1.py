@@ -99,7 +99,7 @@ Fit = Callable[[np.ndarray, np.ndarray, float, int], Any]
 
 
 def machine(X: np.ndarray, y: np.ndarray, gamma: float, seed: int, **params: Any) -> Any:
-    model = KernelPegasosClassifier(gamma=gamma, tol=None, refit=False, random_state=seed, **params)
+    model = KernelPegasosClassifier(gamma=gamma, tol=None, refine=False, random_state=seed, **params)
     return model.fit(X, y)
 
 

@@ -60,7 +60,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "kernel poly": lambda: KernelPegasosClassifier("poly"),
     "budget": lambda: KernelPegasosClassifier(budget=10),
     "budget project": lambda: KernelPegasosClassifier(budget=10, maintenance="project"),
-    "budget remove": lambda: KernelPegasosClassifier(budget=10, maintenance="remove", refit=False),
+    "budget remove": lambda: KernelPegasosClassifier(budget=10, maintenance="remove", refine=False),
     "projectron": lambda: ProjectronClassifier(budget=10),
 }
 
@@ -272,7 +272,7 @@ def memory(random: np.random.Generator) -> None:
         n = 10**5
         PegasosClassifier(max_iter=1).fit(random.normal(size=(2 * n, 3)), np.arange(2 * n) % n)
     elif kind == 3:
-        KernelPegasosClassifier(budget=20000, gamma=100.0, refit=False, alpha=1e-6).fit(
+        KernelPegasosClassifier(budget=20000, gamma=100.0, refine=False, alpha=1e-6).fit(
             dense, random.integers(2, size=20000)
         )
     elif kind == 4:
@@ -446,7 +446,7 @@ def parameters(random: np.random.Generator) -> None:
     names = sorted(set(model.get_params()) - {"verbose"})
     for _ in range(random.integers(1, 3)):
         model.set_params(**{names[random.integers(len(names))]: wild[random.integers(len(wild))]})
-    for limit in ("max_iter", "n_iter_no_change", "refit_rounds"):
+    for limit in ("max_iter", "n_iter_no_change", "refine_rounds"):
         if type(model.get_params().get(limit)) is int and getattr(model, limit) > 2**10:
             # For years, as is asked; it is enough to look at the checks.
             model._validate_params()
@@ -462,7 +462,7 @@ def forks(random: np.random.Generator) -> None:
     def train() -> None:
         while not stop.is_set():
             PegasosClassifier(multi_class="ovr", max_iter=2, tol=None, n_jobs=2).fit(X, y)
-            KernelPegasosClassifier(budget=30, refit=False, n_jobs=2).fit(X, y)
+            KernelPegasosClassifier(budget=30, refine=False, n_jobs=2).fit(X, y)
 
     thread = threading.Thread(target=train, daemon=True)
     thread.start()
@@ -471,7 +471,7 @@ def forks(random: np.random.Generator) -> None:
     if child == 0:
         code = 1
         try:
-            KernelPegasosClassifier(budget=30, refit=False, n_jobs=2).fit(X[:500], y[:500])
+            KernelPegasosClassifier(budget=30, refine=False, n_jobs=2).fit(X[:500], y[:500])
             code = 0
         finally:
             os._exit(code)

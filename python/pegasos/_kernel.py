@@ -77,11 +77,11 @@ class KernelPegasosClassifier(RefittedMachine):
         removed, as they are gone from the mean too). False: the last iterate. "uniform": of all, alike; an
         integer k: of those from step k on. "polynomial": weighted by k (k + 1) (k + 2) for the k-th. On a budget the
         mean is carried through every change of the support vectors.
-    refit : bool, default=True
+    refine : bool, default=True
         Whether ``fit`` on a budget ends by giving the support vectors the best coefficients that there are, with a
-        certificate; see the method of the same name, which also chooses among several ``alpha``: the best one for
+        certificate, as the method ``refit`` does, which also chooses among several ``alpha``: the best one for
         this is often a tenth of the default, or less. False for the papers' algorithm.
-    refit_rounds : int, default=1
+    refine_rounds : int, default=1
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
     multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
         How a refit tells more than two classes apart: all in one problem, or each from the others. Steps of Pegasos and
@@ -237,8 +237,8 @@ class KernelPegasosClassifier(RefittedMachine):
             StrOptions({"uniform", "polynomial"}),
             Interval(Integral, 1, 2**63 - 1, closed="both"),
         ],
-        "refit": ["boolean"],
-        "refit_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "refine": ["boolean"],
+        "refine_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],
         "solver": [StrOptions({"pegasos", "auto", "dual"})],
         "projection": ["boolean"],
@@ -272,8 +272,8 @@ class KernelPegasosClassifier(RefittedMachine):
         budget: int | None = None,
         maintenance: str = "merge",
         average: bool | str | int = True,
-        refit: bool = True,
-        refit_rounds: int = 1,
+        refine: bool = True,
+        refine_rounds: int = 1,
         multi_class: str = "crammer_singer",
         solver: str = "pegasos",
         projection: bool = False,
@@ -297,8 +297,8 @@ class KernelPegasosClassifier(RefittedMachine):
         self.budget = budget
         self.maintenance = maintenance
         self.average = average
-        self.refit = refit
-        self.refit_rounds = refit_rounds
+        self.refine = refine
+        self.refine_rounds = refine_rounds
         self.multi_class = multi_class
         self.solver = solver
         self.projection = projection
@@ -527,9 +527,9 @@ class KernelPegasosClassifier(RefittedMachine):
 
     def _run_on_budget(self, run: Run, data: Data) -> None:
         self.__dict__.pop("refit_path_", None)
-        for left in reversed(range(self.refit_rounds if self.refit else 1)):
+        for left in reversed(range(self.refine_rounds if self.refine else 1)):
             self._run_bounded(run, data)
-            if self.refit and run.trainer.spans:
+            if self.refine and run.trainer.spans:
                 self._solve(run, data, np.array([self.alpha]), last=left == 0, stacklevel=7)
 
     def _meet_others(self, run: Run) -> None:

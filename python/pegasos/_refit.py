@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from functools import update_wrapper
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +17,7 @@ from pegasos._linear import PegasosClassifier
 from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Self
 
 #: Epochs of dual ascent, at most; more of few examples. Where so many do not do, alpha is too small for the data.
@@ -40,64 +37,16 @@ _ROUGH_PATH = 1e-1
 _HELD_OUT = 0.1
 
 
-class _Both:
-    """A method, bound, that is as true as the parameter of its name."""
-
-    def __init__(self, method: Callable[..., Any], instance: Any, value: Any) -> None:
-        update_wrapper(self, method)
-        self._method, self._instance, self._value = method, instance, value
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self._method(self._instance, *args, **keywords)
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._value == other)
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __repr__(self) -> str:
-        return repr(self._value)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.signature(MethodType(self._method, self._instance))
-
-
-class parameter_and_method:  # noqa: N801 (a decorator)
-    """A method that shares its name with a parameter, which scikit-learn stores under that name."""
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self._method
-        return _Both(self._method, instance, instance.__dict__[self._method.__name__])
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        instance.__dict__[self._method.__name__] = value
-
-
 class RefittedMachine(KernelMachine):
     """A kernel machine whose coefficients can be made the best that its support vectors allow."""
 
     alpha: float
     tol: float | None
     cache_size: float
-    refit_rounds: int
+    refine_rounds: int
     multi_class: str
     refit_path_: dict[str, np.ndarray]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; see scikit-learn."""
-        params: dict[str, Any] = super().get_params(deep)
-        return params | {"refit": self.__dict__["refit"]}
-
-    @parameter_and_method
     @_fit_context(prefer_skip_nested_validation=True)
     def refit(
         self, X: Any, y: Any = None, sample_weight: Any = None, alpha: Any = None, *, cv: Any = None
@@ -160,7 +109,7 @@ class RefittedMachine(KernelMachine):
             run = Run(self._own_trainer(data), self._seed, self._epoch)
             with self._learning(run, data.X, classes):
                 run.trainer.check(data.rows, data.labels)
-                self._solve(run, data, alphas, cv, stacklevel=5)
+                self._solve(run, data, alphas, cv, stacklevel=4)
         return self
 
     def _solve(

@@ -247,7 +247,7 @@ _OPTIONS: dict[str, str] = {
     "kernel": "--kernel",
     "multi_class": "--multi-class",
     "fit_intercept": "--no-intercept",
-    "refit": "--no-refit",
+    "refine": "--no-refine",
 }
 
 
@@ -338,8 +338,8 @@ def _add_training_options(parser: _Parser) -> None:
         choices=_choices("maintenance", KernelPegasosClassifier),
     )
     group.add_argument(
-        "--no-refit",
-        dest="refit",
+        "--no-refine",
+        dest="refine",
         action="store_false",
         default=argparse.SUPPRESS,
         help="on a budget, leave the coefficients as the passes have left them; else the support vectors get the "

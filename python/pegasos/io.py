@@ -60,6 +60,9 @@ __all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "save"]
 #: The number of the format that `save` writes and `load` reads.
 FORMAT = 4
 
+#: What earlier versions called a parameter.
+_RENAMED = {"refit": "refine", "refit_rounds": "refine_rounds"}
+
 #: What no counter reaches.
 _MOST = 2**62
 
@@ -362,7 +365,7 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     if state["class"] not in _CLASSES:
         raise ValueError(f"it holds a {state['class']!r}, not a {' or '.join(_CLASSES)}")
     estimator = _CLASSES[state["class"]]()
-    params = {name: _decode(value) for name, value in state["params"].items()}
+    params = {_RENAMED.get(name, name): _decode(value) for name, value in state["params"].items()}
     unknown = params.keys() - estimator.get_params(deep=False).keys()
     if unknown:
         raise ValueError(f"this version has no parameter {min(unknown)!r}")

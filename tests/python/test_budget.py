@@ -48,7 +48,7 @@ def test_estimator_checks(estimator, check):
 
 def papers(*args, **params):
     """The algorithm of the paper, without what ``fit`` does after it."""
-    return KernelPegasosClassifier(*args, refit=False, **params)
+    return KernelPegasosClassifier(*args, refine=False, **params)
 
 
 def waves(n=400, seed=0, dtype=np.float64):

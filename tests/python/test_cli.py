@@ -240,11 +240,11 @@ def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) 
     exact = "--kernel poly --coef0 1 --degree 2 --solver auto --maintenance project --average no"
     assert run(f"train words.csv -o model {exact}")[0] == 0
     assert io.load("model").get_params()["average"] is False
-    status, out, _ = run(f"train words.csv -o model {options} --no-refit")
+    status, out, _ = run(f"train words.csv -o model {options} --no-refine")
     assert status == 0
     assert "gradient error" in out
     assert "objective" not in out
-    assert io.load("model").get_params()["refit"] is False
+    assert io.load("model").get_params()["refine"] is False
     # How many of the examples so far were right when they came.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "accuracy=0." in run(f"train words.csv -o model {options}")[2]
@@ -256,7 +256,7 @@ def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) 
         ("--kernel rbf --shards 2", "--shards does not go with --kernel"),
         ("--kernel rbf --loss log_loss", "--loss does not go with --kernel"),
         ("--budget 5", "--budget needs --kernel"),
-        ("--no-refit", "--no-refit needs --kernel"),
+        ("--no-refine", "--no-refine needs --kernel"),
         ("--gamma 0.5", "--gamma needs --kernel"),
         ("--kernel rbf --gamma wide", "--gamma: must be a number, 'scale' or 'auto'"),
         ("--kernel rbf --budget 0", "budget"),

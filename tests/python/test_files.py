@@ -154,6 +154,21 @@ def test_declared_sizes_are_compared(entry: str, estimator: str, value: int, tmp
             assert estimator == "sparse" and again.n_features_in_ == value
 
 
+def test_parameters_of_former_names_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    model = KernelPegasosClassifier(budget=5, refine=False, refine_rounds=3, random_state=0).fit(X, Y)
+    io.save(model, path)
+
+    def change(state: dict[str, Any], _: Any) -> None:
+        params = state["params"]
+        params["refit"], params["refit_rounds"] = params.pop("refine"), params.pop("refine_rounds")
+
+    path.write_bytes(declared(path.read_bytes(), change))
+    again = io.load(path)
+    assert again.get_params() == model.get_params()
+    assert (again.dual_coef_ == model.dual_coef_).all()
+
+
 def test_extra_and_strange_tensors_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
     io.save(trained(), path)

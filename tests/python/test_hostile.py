@@ -316,7 +316,7 @@ y = np.arange(40) % 2
         "ProjectronClassifier().fit(wide(2**62), y)",
         "PegasosClassifier().fit(np.ones((200000, 2)), np.arange(200000) % 100000)",
         "KernelPegasosClassifier().fit(np.ones((200000, 2)), np.arange(200000) % 100000)",
-        "KernelPegasosClassifier(budget=20000, gamma=1e3, alpha=1e-7, refit=False).fit("
+        "KernelPegasosClassifier(budget=20000, gamma=1e3, alpha=1e-7, refine=False).fit("
         "np.random.default_rng(0).normal(size=(60000, 20)), np.arange(60000) % 2)",
     ],
 )

@@ -71,7 +71,7 @@ def test_fit_ends_by_a_refit(make):
     X, y = make(1000)
     gamma = 2.0 if make is board else 0.02
     model = machine(gamma=gamma).fit(X, y)
-    twin = machine(gamma=gamma, refit=False).fit(X, y)
+    twin = machine(gamma=gamma, refine=False).fit(X, y)
     assert np.array_equal(model.support_vectors_, twin.support_vectors_)
     assert np.isnan(twin.objective_)
     assert model.duality_gap_ <= 1e-3 * model.objective_
@@ -143,7 +143,7 @@ def test_float32(gamma, alpha, budget):
     narrow = X.astype(np.float32)
     model = machine(**params).fit(narrow, y)
     assert model.dual_coef_.dtype == model.decision_function(narrow).dtype == np.float32
-    wide = machine(**params, refit=False).fit(narrow.astype(float), y).refit(narrow.astype(float), y)
+    wide = machine(**params, refine=False).fit(narrow.astype(float), y).refit(narrow.astype(float), y)
     assert_allclose(model.objective_, wide.objective_, rtol=0.05)
     assert abs(model.score(narrow, y) - wide.score(X, y)) < 0.02
     # What the model is worth is what it says, up to the gap and to roundings of kernel values, 1e-7, times

@@ -130,7 +130,7 @@ def test_a_path_is_told_of_only_by_the_refit_that_went_it():
 def test_stream(make, form):
     X, y = make(5000)
     X_test, y_test = make(5000, 1)
-    model = machine(gamma=2.0 if make is board else 0.02, budget=60, refit=False).fit(form(X), y)
+    model = machine(gamma=2.0 if make is board else 0.02, budget=60, refine=False).fit(form(X), y)
     before, papers = model.t_, model.score(form(X_test), y_test)
     exact = copy.deepcopy(model).refit(form(X), y).score(form(X_test), y_test)
     vectors = dense(model.support_vectors_)
@@ -151,7 +151,7 @@ def test_stream(make, form):
 
 def test_weights_in_a_stream():
     X, y = board(5000)
-    model = machine(refit=False).fit(X, y)
+    model = machine(refine=False).fit(X, y)
     weight = (np.arange(5000) % 2).astype(float)
     spoiled = np.where(weight > 0.0, y, 1 - y)
     one = copy.deepcopy(model).refit(batches(X, y, weight))

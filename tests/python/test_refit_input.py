@@ -20,38 +20,32 @@ from refit_oracle import (
 # -- parameters and scikit-learn
 
 
-def test_parameter_and_method():
+def test_parameters():
     for value in (True, False):
-        model = machine(refit=value)
-        assert model.get_params()["refit"] is value
+        model = machine(refine=value)
+        assert model.get_params()["refine"] is value
         assert clone(model).get_params() == model.get_params()
-        assert bool(model.refit) is value
-        assert model.refit == value
-        assert repr(model.refit) == repr(value)
-        assert ("refit=False" in repr(model)) is not value
-        model.set_params(refit=not value)
-        assert model.get_params()["refit"] is not value
-    assert callable(KernelPegasosClassifier.refit)
-    assert "support vectors" in machine().refit.__doc__
+        model.set_params(refine=not value)
+        assert model.refine is not value
     assert not hasattr(ProjectronClassifier(budget=20), "refit")
-    assert "refit" not in ProjectronClassifier().get_params()
+    assert "refine" not in ProjectronClassifier().get_params()
     assert not hasattr(PegasosClassifier(), "refit")
     X, y = board(50)
-    for name, value in [("refit", "yes"), ("refit", None), ("refit_rounds", 0), ("refit_rounds", 1.5)]:
+    for name, value in [("refine", "yes"), ("refine", None), ("refine_rounds", 0), ("refine_rounds", 1.5)]:
         with pytest.raises(ValueError, match=f"'{name}' parameter"):
             machine(**{name: value}).fit(X, y)
 
 
 def test_grid_search():
     X, y = board(600)
-    search = GridSearchCV(machine(), {"refit": [True, False], "alpha": [1e-2, 1e-3]}, cv=3).fit(X, y)
+    search = GridSearchCV(machine(), {"refine": [True, False], "alpha": [1e-2, 1e-3]}, cv=3).fit(X, y)
     scores = {
-        (p["refit"], p["alpha"]): s
+        (p["refine"], p["alpha"]): s
         for p, s in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
     }
     assert len(scores) == 4
     assert scores[True, 1e-3] > scores[False, 1e-3] - 0.03
-    assert search.best_estimator_.get_params()["refit"] is search.best_params_["refit"]
+    assert search.best_estimator_.refine is search.best_params_["refine"]
     assert search.best_estimator_.refit(X, y).score(X, y) > 0.85
 
 
@@ -243,8 +237,8 @@ def test_rows_that_are_all_the_same(n_classes, dtype):
 def test_rows_that_are_all_zero():
     """No span at all for a linear kernel: as without a refit, a model that says 0."""
     X, y = np.zeros((60, 2)), np.arange(60) % 2
-    for refit in (False, True):
-        model = machine("linear", maintenance="project", refit=refit)
+    for refine in (False, True):
+        model = machine("linear", maintenance="project", refine=refine)
         with whatever_is_warned_of():
             model.fit(X, y)
         assert np.array_equal(model.decision_function(X), np.zeros(60))
@@ -367,14 +361,14 @@ def test_scales(scale, dtype):
 def test_rounds(make):
     X, y = make(1500)
     gamma = 2.0 if make is board else 0.02
-    model = machine(gamma=gamma, refit_rounds=3).fit(X, y)
+    model = machine(gamma=gamma, refine_rounds=3).fit(X, y)
     # An epoch and a refit each.
     assert model.n_iter_ == len(model.loss_curve_) == 6
     assert len(model.support_vectors_) <= 25
     assert model.duality_gap_ <= 1e-3 * model.objective_
     once = machine(gamma=gamma).fit(X, y)
     assert model.score(X, y) > once.score(X, y) - 0.03
-    assert machine(gamma=gamma, refit=False, refit_rounds=3).fit(X, y).n_iter_ == 1
+    assert machine(gamma=gamma, refine=False, refine_rounds=3).fit(X, y).n_iter_ == 1
 
 
 def test_tiny_problems():
