@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from tqdm import tqdm
 
+from pegasos._core import Fit
 from pegasos._data import (
     Data,
     as_data,
@@ -33,23 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from pegasos._core import BudgetTrainer, KernelTrainer, LinearTrainer
-
-
-def evaluated_epochs() -> Iterator[int]:
-    """1, 2, ..., 10, 12, 14, 16, 19, 22, ...: epochs after which the objective is evaluated.
-
-    An evaluation costs about half an epoch; with gaps that grow by a fifth they stay cheap, and no
-    fit runs much longer than it must.
-    """
-    epoch = 0
-    while True:
-        epoch += max(1, epoch // 5)
-        yield epoch
-
-
-#: Epochs of dual ascent after which solver="auto" tries to leap. See the head of src/dual.rs.
-_PATIENCE = 5
+    from pegasos._core import Trainer
 
 
 def warn_of_gap(
@@ -129,11 +114,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _make_trainer(
         self, data: Data, n_classes: int
-    ) -> LinearTrainer | KernelTrainer | BudgetTrainer:
+    ) -> Trainer:
         """A trainer that has learned nothing."""
 
     @abstractmethod
-    def _resume_trainer(self, data: Data) -> LinearTrainer | KernelTrainer | BudgetTrainer:
+    def _resume_trainer(self, data: Data) -> Trainer:
         """The trainer, or one as it is but with the parameters as they are now."""
 
     @abstractmethod
@@ -223,7 +208,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             try:
                 yield
             except KeyboardInterrupt as error:
-                if run.trainer.t == 0 and not run.rising:
+                if run.trainer.t == 0 and not run.ascends:
                     raise
                 # What has been learned so far is a model too, which nobody has evaluated.
                 run.objective = run.dual = np.nan
@@ -244,7 +229,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             parts = train_test_split(
                 np.arange(data.n),
                 test_size=self.validation_fraction,
-                stratify=data.labels[0],
+                stratify=data.codes,
                 random_state=random,
             )
             data, held_out = (data.take(part) for part in parts)
@@ -253,7 +238,6 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 run = Run(self._own_trainer(data), self._seed, self._epoch)
             else:
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
-        run.options = self._run_options()
         with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         return self
@@ -263,74 +247,46 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         trainer = self._resume_trainer(data)
         return trainer.copy() if trainer is self._trainer else trainer
 
-    def _run_options(self) -> dict[str, Any]:
-        """What a trainer's run takes beside examples and their order."""
+    def _recording(self) -> dict[str, Any]:
+        """What a fit must be told so that it records what is wanted."""
         return {}
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
-        if self._choice("solver") == "dual" and obstacle:
-            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
+        self._refuse_dual(obstacle)
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.
-            run.trainer.check(data.rows, data.labels)
+            data.examples.check()
         if held_out is not None:
-            run.trainer.check(held_out.rows, held_out.labels)
-        shards = self._choice("shards")
-        if shards != 1:
-            run.options = {"shards": shards}
-        certify = certify and self._has_certificate()
-        may_rise = self._choice("solver") != "pegasos" and not obstacle
-        threads = thread_count(self.n_jobs)
-        if may_rise and (self._choice("solver") == "dual" or self.alpha * data.n <= 1.0):
-            run.rise(data)
-        elif certify and self.tol is not None:
-            run.trainer.keep_ledger(data.n)
+            held_out.examples.check()
+        fit = run.begin(
+            data,
+            order,
+            solver="pegasos" if obstacle else self._choice("solver"),
+            tol=self.tol,
+            max_epochs=self.max_iter,
+            patience=self.n_iter_no_change,
+            shards=self._choice("shards"),
+            certify=self._has_certificate(),
+            going_on=not certify,
+            until_stopped=held_out is not None,
+            threads=thread_count(self.n_jobs),
+        )
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
-        evaluations = evaluated_epochs()
-        evaluation = next(evaluations)
         with self._bar(self.max_iter * (data.n if isinstance(order, str) else len(order))) as bar:
-            progress = bar.update if self.verbose else None
-            for n_iter in range(1, self.max_iter + 1):
-                last = n_iter == self.max_iter
-                if run.rising:
-                    run.ascend(data, str(order), self.tol or 0.0, threads, progress)
-                else:
-                    run.epoch_over(data, order, threads, progress)
-                if self.tol is None:
+            for _ in run.epochs(bar, self._progress(bar)):
+                if held_out is None or self.tol is None:
                     continue
-                if may_rise and not run.rising and not last and run.is_slow(data, self.tol):
-                    run.rise(data)
-                    continue
-                if run.rising or n_iter == evaluation or last:
-                    evaluation = next(evaluations) if n_iter == evaluation else evaluation
-                    run.evaluate(data, self.tol, last or not run.rising, threads)
-                    bar.set_postfix(
-                        objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
-                    )
-                if held_out is not None:
-                    over = watch.is_over(1.0 - self._accuracy(run.trainer, held_out))
-                elif certify:
-                    over = run.gap <= self.tol * run.objective
-                    # The gap of Pegasos falls as 1/t: one more epoch of it, or dual ascent.
-                    slow = run.gap * n_iter > self.tol * run.objective * (n_iter + 1)
-                    if may_rise and not run.rising and slow and not last:
-                        run.rise(data)
-                else:
-                    over = watch.is_over(run.losses[-1])
-                leaps = self._choice("solver") == "auto" and run.climbed == _PATIENCE
-                if leaps and not (over or last):
-                    run.trainer.leap(data.rows, data.labels, self.tol, threads=threads)
-                if over:
-                    bar.total = bar.n
-                    if np.isnan(run.objective):
-                        run.evaluate(data, self.tol, True, threads)
-                    return
-            if run.rising:
-                bar.total = bar.n
-        if self.tol is not None:
-            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certify, stacklevel=5)
+                if watch.is_over(1.0 - self._accuracy(run.trainer, held_out)):
+                    fit.stop()
+        if self.tol is not None and fit.outcome == "exhausted":
+            certified = certify and self._has_certificate()
+            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certified, stacklevel=5)
+
+    def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], object] | None:
+        """Shows how many rows were visited."""
+        return (lambda done, mistakes: bar.update(done)) if self.verbose else None
 
     def _bar(self, total: int) -> tqdm | NoBar:
         """A progress bar of rows, if it is wanted."""
@@ -373,14 +329,15 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if in_place:
                 # Nothing that another thread does to the batch from here on can reach the model.
                 data = data.copy()
-            cannot_overflow = run.trainer.check(data.rows, data.labels)
+            cannot_overflow = run.trainer.survives(data.examples)
             if in_use and not (in_place and cannot_overflow):
                 # A copy may fail in the model's stead.
                 run.trainer = run.trainer.copy()
-        run.options = self._run_options()
         with self._learning(run, data.X, classes):
             self._meet_others(run)
-            run.epoch_over(data, self._order(data.n), thread_count(self.n_jobs), None)
+            run.begin(data, self._order(data.n), threads=thread_count(self.n_jobs), **self._recording())
+            for _ in run.epochs():
+                pass
         return self
 
     def _learns_in_place(self, data: Data) -> bool:
@@ -411,6 +368,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 return f"{name}={value!r}"
         return None
 
+    def _refuse_dual(self, obstacle: str | None) -> None:
+        """Refuses dual ascent by name where something stands in its way."""
+        if self._choice("solver") == "dual" and obstacle:
+            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
+
     def _averaging(self) -> tuple[str, int]:
         """The kind of mean, and the first step whose result it takes in."""
         if isinstance(self.average, str):
@@ -437,18 +399,16 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             )
         return np.require(order, np.int64, ["C", "A"])
 
-    def _accuracy(self, trainer: LinearTrainer, data: Data) -> float:
+    def _accuracy(self, trainer: Trainer, data: Data) -> float:
         scores = self._scores(trainer, data.X)
         guess = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0
-        weight = data.labels[1]
+        weight = data.weight
         if weight is not None and not weight.any():
             raise ValueError("sample_weight must be > 0 somewhere in the held-out part of the rows")
-        return float(np.average(guess == data.labels[0], weights=weight))
+        return float(np.average(guess == data.codes, weights=weight))
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
-        # Ledger and dual variables speak of the rows of this fit alone.
-        run.trainer.end_dual()
-        run.trainer.forget_ledger()
+        run.end()
         self._note(run, classes)
 
     def _note(self, run: Run, classes: np.ndarray) -> None:
@@ -468,79 +428,58 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
 class Run:
     """A trainer at work, and what a fit has learned of it."""
 
-    #: A LinearTrainer, a KernelTrainer or a BudgetTrainer.
-    trainer: Any
+    trainer: Trainer
     seed: int
     epoch: int
     losses: list[float] = field(default_factory=list)
     objective: float = np.nan
     dual: float = np.nan
-    #: Whether dual ascent goes on where Pegasos was.
-    rising: bool = False
-    #: For how many epochs.
-    climbed: int = 0
-    #: The examples, where dual ascent needs them once more when it ends.
-    data: Data | None = None
-    #: What the trainer's ``run`` takes beside examples and their order.
-    options: dict[str, Any] = field(default_factory=dict)
-    #: What kernel trainers have recorded on the way.
+    #: Whether dual ascent has gone on where Pegasos was, in a fit that has ended.
+    ascended: bool = False
+    #: What trainers with kernels have recorded on the way.
     records: list[tuple[int, int, int, float]] = field(default_factory=list)
+    _fit: Fit | None = None
 
     @property
     def gap(self) -> float:
         return self.objective - self.dual
 
-    def epoch_over(
-        self,
-        data: Data,
-        order: str | np.ndarray,
-        threads: int,
-        progress: Callable[..., object] | None,
-    ) -> None:
-        """Visits all rows once, or those of an explicit order."""
-        this = (order, self.seed, self.epoch) if isinstance(order, str) else order
-        self.epoch += 1
+    @property
+    def ascends(self) -> bool:
+        """Whether dual ascent has taken over."""
+        return self._fit is not None and self._fit.ascends
+
+    def begin(self, data: Data, order: str | np.ndarray, **policy: Any) -> Fit:
+        """Begins to train on these examples, as ``policy`` says: by default, to visit all of them once."""
+        self.end()
+        first = {"seed": self.seed, "first_epoch": self.epoch}
+        self._fit = Fit(self.trainer, data.examples, order, **first, **policy)
+        return self._fit
+
+    def epochs(
+        self, bar: tqdm | NoBar | None = None, progress: Callable[[int, int], object] | None = None
+    ) -> Iterator[None]:
+        """Goes on to the end, and looks up after every epoch."""
+        fit = self._fit
+        assert fit is not None
         self.objective = self.dual = np.nan
-        visited, _, loss, *records = self.trainer.run(
-            data.rows, data.labels, this, threads=threads, progress=progress, **self.options
-        )
-        self.losses.append(loss / visited)
-        for found in records:
-            self.records.extend(found)
+        while (told := fit.epoch(progress)) is not None:
+            loss, self.objective, self.dual = told
+            self.losses.append(loss)
+            if self.trainer.kind != "linear":
+                self.records.extend(fit.records)
+            if bar is not None and not np.isnan(self.objective):
+                known = {"objective": f"{self.objective:.6g}", "gap": f"{self.gap:.2g}"}
+                bar.set_postfix(**known, refresh=False)
+            yield
+        self.objective, self.dual = fit.certificate
+        if bar is not None and (fit.outcome != "exhausted" or fit.ascends):
+            bar.total = bar.n
 
-    def is_slow(self, data: Data, tol: float) -> bool:
-        """Whether the gap of Pegasos is so far above ``tol`` that no evaluation is needed to see it.
-
-        The mean loss of the last epoch lies above that of the model at its end, so the gap that it
-        suggests is too large: ten times over.
-        """
-        return self.trainer.estimate(data.rows, data.labels, self.losses[-1]) > 10.0 * tol
-
-    def rise(self, data: Data) -> None:
-        """Goes on by dual ascent."""
-        self.rising = True
-        self.trainer.begin_dual(data.rows, data.labels)
-
-    def ascend(
-        self,
-        data: Data,
-        order: str,
-        tol: float,
-        threads: int,
-        progress: Callable[[int], object] | None,
-    ) -> None:
-        """Makes as many visits as there are rows, or fewer if that may do."""
-        self.epoch += 1
-        self.climbed += 1
-        self.objective = self.dual = np.nan
-        _, _, loss = self.trainer.ascend(
-            data.rows, data.labels, (order, self.seed), tol, threads=threads, progress=progress
-        )
-        self.losses.append(loss)
-
-    def evaluate(self, data: Data, tol: float, whole: bool, threads: int) -> None:
-        """The objective and its bound, summed over the problems; nan if some had better go on."""
-        certificates = np.array(
-            self.trainer.evaluate(data.rows, data.labels, tol=tol, all=whole, threads=threads)
-        )
-        self.objective, self.dual = map(float, certificates.sum(axis=0))
+    def end(self) -> None:
+        """Ledger and dual variables speak of the rows of a fit alone: the trainer takes over what they have found."""
+        if self._fit is not None:
+            self.ascended = self._fit.ascends
+            self.epoch += self._fit.epochs
+            self._fit.end()
+            self._fit = None

@@ -17,12 +17,12 @@ from scipy.sparse import csr_array, csr_matrix, issparse, sparray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from pegasos._core import NonFiniteError, check_shape, squared_norms
+from pegasos._core import Examples, NonFiniteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pegasos._core import _Labels, _Rows
+    from pegasos._core import _Rows
 
 #: Rows of a matrix that are factorised at a time.
 _BLOCK = 128
@@ -32,11 +32,12 @@ _MOST_THREADS = 4
 
 
 class Data(NamedTuple):
-    """Examples as the compiled trainers take them."""
+    """Examples, and what the compiled half has borrowed of them."""
 
     X: Any
-    rows: _Rows
-    labels: _Labels
+    codes: np.ndarray | None
+    weight: np.ndarray | None
+    examples: Examples
 
     @property
     def n(self) -> int:
@@ -49,20 +50,26 @@ class Data(NamedTuple):
 
     def norms(self) -> np.ndarray:
         """The squared norm of each row, (n,); an index that lies outside is an error."""
-        return squared_norms(self.rows)
+        return self.examples.squared_norms()
 
     def take(self, which: np.ndarray) -> Data:
         """A copy of some of the examples."""
-        codes, weight = self.labels
-        return as_data(rows_of(self.X, which), codes[which], None if weight is None else weight[which])
+        codes, weight = (None if part is None else part[which] for part in (self.codes, self.weight))
+        return as_data(rows_of(self.X, which), codes, weight)
+
+    def weighted(self, weight: np.ndarray | None) -> Data:
+        """The same rows with other weights."""
+        return as_data(self.X, self.codes, weight)
 
     def copy(self) -> Data:
         """A copy of the rows, which nobody else can change."""
-        if isinstance(self.rows, np.ndarray):
-            return as_data(self.rows.copy(), *self.labels)
-        *arrays, n_features = self.rows
+        rows = _rows(self.X)
+        if isinstance(rows, np.ndarray):
+            return as_data(rows.copy(), self.codes, self.weight)
+        *arrays, n_features = rows
         indptr, indices, data = (array.copy() for array in arrays)
-        return self._replace(rows=(indptr, indices, data, n_features))
+        own = (indptr, indices, data, n_features)
+        return self._replace(examples=Examples(own, self.codes, self.weight))
 
 
 def sound(X: Any, dtype: Any) -> Any:
@@ -83,7 +90,7 @@ def sound(X: Any, dtype: Any) -> Any:
     dtypes = dtype if isinstance(dtype, list) else [dtype]
     if n_rows > 0 and n_features > 0 and _is_plain(X, dtypes):
         # What a stream of single rows need not go through.
-        check_shape((X.indptr, X.indices, X.data, n_features))
+        Examples((X.indptr, X.indices, X.data, n_features))
         return X
     arrays = data, indices, indptr = [np.asarray(array) for array in (X.data, X.indices, X.indptr)]
     for name, array in zip(("data", "indices", "indptr"), arrays, strict=True):
@@ -100,7 +107,7 @@ def sound(X: Any, dtype: Any) -> Any:
     index = np.int32 if indices.dtype == np.int32 and indptr.dtype == np.int32 else np.int64
     indptr, indices = (np.require(array, index, ["C", "A"]) for array in (indptr, indices))
     data = np.require(data, requirements=["C", "A"])
-    check_shape((indptr, indices, data, n_features))
+    Examples((indptr, indices, data, n_features))
     if all(mine is theirs for mine, theirs in zip((data, indices, indptr), arrays, strict=True)):
         return X
     return _csr(type(X), data, indices, indptr, X.shape)
@@ -141,13 +148,16 @@ def _to_csr(X: Any) -> Any:
         raise ValueError(f"X must be a sound sparse matrix of format {X.format}: {error}") from error
 
 
-def as_data(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Data:
-    """Wraps validated arrays; copies nothing that is aligned already."""
+def _rows(X: Any) -> _Rows:
+    """A matrix as the compiled half takes it; copies nothing that is aligned already."""
     if isinstance(X, np.ndarray):
-        rows: _Rows = np.require(X, requirements=["C", "A"])
-    else:
-        rows = (X.indptr, X.indices, X.data, X.shape[1])
-    return Data(X, rows, (codes, weight))
+        return np.require(X, requirements=["C", "A"])
+    return X.indptr, X.indices, X.data, X.shape[1]
+
+
+def as_data(X: Any, codes: np.ndarray | None = None, weight: np.ndarray | None = None) -> Data:
+    """Hands validated arrays over to the compiled half, for as long as these examples live."""
+    return Data(X, codes, weight, Examples(_rows(X), codes, weight))
 
 
 def rows_of(X: Any, which: np.ndarray) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pegasos._base import Run, _PegasosBase
-from pegasos._core import LinearTrainer
+from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class _Exported:
     A stream of single examples must not pay O(n_features) for each.
     """
 
-    def __init__(self, trainer: LinearTrainer) -> None:
+    def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
-        weights, intercepts = self.trainer.result()
+        weights, intercepts, _ = self.trainer.result()
         return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
 
 
@@ -483,7 +483,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         check_is_fitted(self)
         return self._exported.arrays
 
-    _trainer_type = LinearTrainer
+    #: Of its trainer.
+    _kind = "linear"
 
     def _extra(self) -> dict[str, Any]:
         """What a file must hold beside parameters, attributes and trainer."""
@@ -503,11 +504,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _export(self) -> None:
         self._exported = _Exported(self._trainer)
 
-    def _scores(self, trainer: LinearTrainer, X: Any) -> np.ndarray:
-        labels = np.zeros(X.shape[0], np.uint32), None
+    def _scores(self, trainer: Trainer, X: Any) -> np.ndarray:
         # A 0 was refused, or will be, by whoever trains with it.
         threads = thread_count(self.n_jobs or None)
-        flat = trainer.scores(as_data(X, *labels).rows, threads=threads)
+        flat = trainer.scores(as_data(X).examples, threads=threads)
         scores = flat.reshape(X.shape[0], -1).astype(X.dtype, copy=False)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
@@ -526,8 +526,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         with np.errstate(all="ignore"):
             curvature = 2.0 * (data.norms() + self._constant() ** 2)
             assert_all_finite(curvature, input_name="X")
-            if data.labels[1] is not None:
-                curvature = curvature * data.labels[1]
+            if data.weight is not None:
+                curvature = curvature * data.weight
         assert_all_finite(curvature, input_name="X")
         return float(curvature.max()) / self.alpha
 
@@ -535,7 +535,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         """The value of the constant feature whose weight is the intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
-    def _make_trainer(self, data: Data, n_classes: int) -> LinearTrainer:
+    def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
         if n_classes < 2:
             raise ValueError(
                 f"y must hold at least two classes to tell apart, got {n_classes} class"
@@ -549,7 +549,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                     "multi_class='ovr' takes any"
                 )
             targets = n_classes
-        return LinearTrainer(
+        return Trainer.linear(
             int(data.X.shape[1]),
             targets,
             data.X.dtype.name,
@@ -557,7 +557,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             self._params(data),
         )
 
-    def _resume_trainer(self, data: Data) -> LinearTrainer:
+    def _resume_trainer(self, data: Data) -> Trainer:
         now = self._chosen()
         if now == self._made_with:
             return self._trainer
@@ -576,7 +576,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
             first = parts["params"]["average_from"]
             parts["params"]["average_from"] = max(first, self._trainer.t + 1)
-        return LinearTrainer.from_parts(parts)
+        return Trainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
         """The parameters that a trainer is made with."""
@@ -587,7 +587,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _params(self, data: Data) -> dict[str, Any]:
         """The parameters as the compiled half takes them."""
         average, average_from = self._averaging()
-        weight = data.labels[1]
+        weight = data.weight
         mean_weight = 1.0 if weight is None else float(weight.mean())
         return {
             "loss": self.loss,
@@ -697,7 +697,7 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
     if hasattr(first, "feature_names_in_"):
         merged.feature_names_in_ = first.feature_names_in_
     run = Run(
-        LinearTrainer.average(trainers, (factors / factors.sum()).tolist()),
+        Trainer.average(trainers, (factors / factors.sum()).tolist()),
         first._seed,
         max(model._epoch for model in models),
     )

@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run, warn_of_gap
+from pegasos._budget import BudgetedMachine
 from pegasos._core import Refit
 from pegasos._data import Data, explaining, thread_count
 from pegasos._linear import PegasosClassifier
-from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,8 +37,8 @@ _ROUGH_PATH = 1e-1
 _HELD_OUT = 0.1
 
 
-class RefittedMachine(KernelMachine):
-    """A kernel machine whose coefficients can be made the best that its support vectors allow."""
+class RefittedMachine(BudgetedMachine):
+    """A machine on a budget whose coefficients can be made the best that its support vectors allow."""
 
     alpha: float
     tol: float | None
@@ -108,7 +108,7 @@ class RefittedMachine(KernelMachine):
             # A copy, as the model must stay whole if this fails.
             run = Run(self._own_trainer(data), self._seed, self._epoch)
             with self._learning(run, data.X, classes):
-                run.trainer.check(data.rows, data.labels)
+                data.examples.check()
                 self._solve(run, data, alphas, cv, stacklevel=4)
         return self
 
@@ -131,7 +131,7 @@ class RefittedMachine(KernelMachine):
         cache = int(self.cache_size * 2**20)
         ovr = self.multi_class == "ovr"
         solver = Refit(run.trainer, data.n, float(alphas[0]), cache, ovr, threads=threads)
-        codes, weight = data.labels
+        codes, weight = data.codes, data.weight
         n_classes = len(np.unique(codes if weight is None else codes[weight > 0]))
         if solver.rank < n_classes:
             warnings.warn(
@@ -148,9 +148,9 @@ class RefittedMachine(KernelMachine):
             progress = bar.update if self.verbose else None
 
             def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int]:
-                labels = data.labels[0], weight
+                examples = data.weighted(weight).examples
                 return solver.solve(
-                    data.rows, labels, tol, most, run.seed, threads=threads, progress=progress
+                    examples, tol, most, run.seed, threads=threads, progress=progress
                 )
 
             if alphas.size > 1:
@@ -158,7 +158,7 @@ class RefittedMachine(KernelMachine):
                 alpha = float(alphas[path["accuracy"].argmax()])
                 solver.set_alpha(alpha)
                 self.refit_path_ = path
-            run.objective, run.dual, loss, visits = solve(data.labels[1], tol)
+            run.objective, run.dual, loss, visits = solve(data.weight, tol)
         run.losses.append(loss)
         steps = max(visits, _WORTH * data.n - run.trainer.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
@@ -171,7 +171,7 @@ class RefittedMachine(KernelMachine):
         self, run: Run, data: Data, alphas: np.ndarray, cv: Any, solver: Refit, solve: Any
     ) -> dict[str, np.ndarray]:
         """Accuracies on rows held out."""
-        codes, weight = data.labels
+        codes, weight = data.codes, data.weight
         weight = np.ones(data.n) if weight is None else weight
         if cv is None:
             cv = StratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
@@ -191,7 +191,7 @@ class RefittedMachine(KernelMachine):
                 solver.set_alpha(float(alpha) * part)
                 solve(of_train, _ROUGH_PATH)
                 scores = solver.scores(
-                    data.rows, data.labels, test.astype(np.int64), threads=thread_count(self.n_jobs)
+                    data.examples, test.astype(np.int64), threads=thread_count(self.n_jobs)
                 ).reshape(len(test), -1)
                 guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
                 accuracies[i, k] = np.average(guess == codes[test], weights=weight[test])
@@ -230,9 +230,9 @@ class RefittedMachine(KernelMachine):
                 trainer = self._own_trainer(data)
                 solver = Refit(trainer, 0, alpha, 0, False, threads=threads)
             with explaining(data.X, self):
-                trainer.check(data.rows, data.labels)
-            z = solver.features(data.rows, threads=threads).reshape(data.n, -1)
-            linear.partial_fit(z, data.labels[0], classes=codes, sample_weight=data.labels[1])
+                data.examples.check()
+            z = solver.features(data.examples, threads=threads).reshape(data.n, -1)
+            linear.partial_fit(z, data.codes, classes=codes, sample_weight=data.weight)
         if trainer is None:
             raise ValueError("X must hold at least one batch, got none")
         trainer.set_coefs(solver.expand(linear.coef_.astype(float).ravel()), linear.t_)

@@ -42,7 +42,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
-from pegasos._core import __version__
+from pegasos._core import Trainer, __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._online import OnlineGradientClassifier
@@ -382,9 +382,11 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     parts = _decode(state["trainer"], tensors)
     _check_parts(parts, len(classes), n_features)
     try:
-        trainer = estimator._trainer_type.from_parts(parts)
+        trainer = Trainer.from_parts(parts)
     except TypeError as error:
         raise ValueError(f"an entry of the trainer has a wrong type or shape: {error}") from error
+    if trainer.kind != estimator._kind:
+        raise ValueError(f"its trainer must be of kind {estimator._kind!r}, got {trainer.kind!r}")
     estimator._settle(
         Run(
             trainer,

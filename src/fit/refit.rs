@@ -55,8 +55,9 @@ impl Solving {
                 Ok(Some((0, true)))
             }
             Progress::Over(_) => {
-                let Event { loss, certificate, .. } = self.course.event();
-                self.sum.loss += loss;
+                let certificate = self.course.event().certificate;
+                // As the evaluation has left it.
+                self.sum.loss += refit.mean_loss();
                 self.sum.certificate.primal += certificate.primal;
                 self.sum.certificate.dual += certificate.dual;
                 self.sum.visits = self.sum.visits.max(self.visits);

@@ -110,27 +110,27 @@ pub fn update_and_multiply(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64]
 
 #[cfg(not(target_arch = "x86_64"))]
 mod portable {
-    use super::{Index, Simd, body};
+    use super::{Index, Lanes, Simd, Steepest, WIDTH, body};
 
     macro_rules! simd {
         ($t:ty) => {
             impl Simd for $t {
-                fn dot(x: &[Self], v: &[Self]) -> f64 {
+                fn own_dot(x: &[Self], v: &[Self]) -> f64 {
                     body::dot::<false, _, _>(x, v)
                 }
-                fn dots(x: &[Self], w: &[Self], out: &mut [f64]) {
+                fn own_dots(x: &[Self], w: &[Self], out: &mut [f64]) {
                     body::dots::<false, _, _>(x, w, out);
                 }
                 fn dots_wide(x: &[Self], w: &[f64], out: &mut [f64]) {
                     body::dots::<false, _, _>(x, w, out);
                 }
-                fn axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
+                fn own_axpy(c: f64, x: &[Self], v: &mut [Self]) -> f64 {
                     body::axpy::<false, _, _>(c, x, v)
                 }
-                fn gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
+                fn own_gather_dot<I: Index>(indices: &[I], values: &[Self], v: &[Self]) -> f64 {
                     body::gather_dot::<false, _, _, _>(indices, values, v)
                 }
-                fn scatter_axpy<I: Index>(
+                fn own_scatter_axpy<I: Index>(
                     c: f64,
                     indices: &[I],
                     values: &[Self],

@@ -1,0 +1,73 @@
+"""Kernel machines without a budget: certificates, and dual ascent to the exact solution."""
+
+from __future__ import annotations
+
+from scipy.sparse import issparse
+
+from pegasos._base import Run, warn_of_gap
+from pegasos._budget import Room
+from pegasos._data import Data, is_positive, thread_count
+
+#: Sparse kernel matrices of more rows are not looked at as a whole.
+_MOST_DENSE = 16384
+
+
+class Unlimited(Room):
+    """Every violator becomes a support vector, known by the number of its row."""
+
+    bounded = False
+
+    def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
+        machine = self.machine
+        order = machine._order(data.n)
+        obstacle = machine._dual_obstacle() if certify else "warm_start=True"
+        data.examples.check()
+        positive = certify and self._is_positive(run, data)
+        if not (obstacle or positive):
+            obstacle = f"kernel={machine.kernel!r}, which is not known to be positive semi-definite"
+        machine._refuse_dual(obstacle)
+        if not certify:
+            self.meet_others(run)
+        fit = run.begin(
+            data,
+            order,
+            solver="pegasos" if obstacle else machine.solver,
+            tol=machine.tol,
+            max_epochs=machine.max_iter,
+            cache=int(machine.cache_size * 2**20),
+            certify=positive and machine._has_certificate(),
+            going_on=not certify,
+            threads=thread_count(machine.n_jobs),
+            **machine._recording(),
+        )
+        with machine._bar(data.n * machine.max_iter) as bar:
+            for _ in run.epochs(bar, machine._progress(bar)):
+                pass
+        if fit.outcome == "stalled":
+            after = f"{len(run.losses)} epochs, the last of dual ascent without progress"
+            warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
+        certified = positive and machine._has_certificate() and machine.tol is not None
+        if fit.outcome == "exhausted" and certified and machine.max_iter > 1:
+            after = f"max_iter={machine.max_iter} epochs"
+            warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
+
+    def _is_positive(self, run: Run, data: Data) -> bool:
+        """Whether the kernel is known to be an inner product, as dual values need it."""
+        machine = self.machine
+        if machine.kernel in ("linear", "rbf"):
+            return True
+        if machine.kernel in ("poly", "sigmoid"):
+            return bool(machine.kernel == "poly" and machine.coef0 >= 0.0)
+        if machine.tol is None and machine.solver == "pegasos":
+            return False  # Nobody asks.
+        if issparse(data.X):
+            if data.n > _MOST_DENSE:
+                return False
+            data.norms()
+        positive = is_positive(data.X.toarray() if issparse(data.X) else data.X)
+        if positive:
+            run.trainer.assume_positive()
+        return positive
+
+    def meet_others(self, run: Run) -> None:
+        run.trainer.forget_rows()
