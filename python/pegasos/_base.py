@@ -270,8 +270,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
-        if self._choice("solver") == "dual" and obstacle:
-            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
+        self._refuse_dual(obstacle)
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.
             run.trainer.check(data.rows, data.labels)
@@ -410,6 +409,11 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if not wanted:
                 return f"{name}={value!r}"
         return None
+
+    def _refuse_dual(self, obstacle: str | None) -> None:
+        """Refuses dual ascent by name where something stands in its way."""
+        if self._choice("solver") == "dual" and obstacle:
+            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
 
     def _averaging(self) -> tuple[str, int]:
         """The kind of mean, and the first step whose result it takes in."""

@@ -11,20 +11,13 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from pegasos._base import Run, Watch, warn_of_gap
+from pegasos._base import Run
+from pegasos._budget import Budget, Room, budget_bound
 from pegasos._core import BudgetTrainer, KernelTrainer
-from pegasos._data import Data, as_data, is_positive, rows_of, thread_count
+from pegasos._data import Data, as_data, rows_of
 from pegasos._machine import Exported
 from pegasos._refit import RefittedMachine
-
-#: Steps of dual ascent within which the dual must rise by a thousandth of the gap.
-_PATIENCE = 100
-
-#: Epochs without progress that end a fit without a certificate.
-_PATIENCE_OF_EPOCHS = 5
-
-#: Sparse kernel matrices of more rows are not looked at as a whole.
-_MOST_DENSE = 16384
+from pegasos._unlimited import Unlimited
 
 
 class KernelPegasosClassifier(RefittedMachine):
@@ -258,6 +251,9 @@ class KernelPegasosClassifier(RefittedMachine):
     _structure = ("kernel", "gamma", "degree", "coef0", "budget", "maintenance")
     _training = ("alpha", "average", "projection", "batch_size")
 
+    # What Projectron has parameters for.
+    _fixed: ClassVar[dict[str, Any]] = RefittedMachine._fixed | {"threshold": 0.0, "margin": False}
+
     #: The rows of the fit, where the kernel is a callable.
     _fitted_X: Any
 
@@ -350,31 +346,19 @@ class KernelPegasosClassifier(RefittedMachine):
     @property
     def budget_bound_(self) -> float:
         """What the budget adds to the bound of Theorem 1: 2 mean_gradient_error_/sqrt(alpha)."""
-        return 2.0 * self.mean_gradient_error_ / float(self.alpha) ** 0.5
+        return float(budget_bound(self.mean_gradient_error_, self.alpha))
 
     @property
     def history_(self) -> dict[str, np.ndarray]:
         """What was recorded every ``history`` examples."""
         history = super().history_
-        bound = 2.0 * history["mean_gradient_error"] / float(self.alpha) ** 0.5
-        return history | {"budget_bound": bound}
+        return history | {"budget_bound": budget_bound(history["mean_gradient_error"], self.alpha)}
 
     # -- training
 
     def _examples(
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
     ) -> tuple[Data, np.ndarray]:
-        if self.budget is not None:
-            if not isinstance(self.kernel, str) or self.kernel == "precomputed":
-                raise ValueError(
-                    f"budget={self.budget} needs a kernel of features, as support vectors outlive the "
-                    f"matrix that they come from, got kernel={self.kernel!r}"
-                )
-            if self.maintenance == "merge" and self.kernel != "rbf":
-                raise ValueError(
-                    f"maintenance='merge' needs kernel='rbf', got kernel={self.kernel!r}; "
-                    "'project' and 'remove' take any"
-                )
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset)
         if callable(self.kernel):
             # Against the rows of the first fit: what the coefficients are for.
@@ -427,122 +411,13 @@ class KernelPegasosClassifier(RefittedMachine):
         assert_all_finite(scores, input_name="the scores of X")
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def _params(self, data: Data) -> dict[str, Any]:
-        return super()._params(data) | {"maintenance": self.maintenance}
-
-    def _dual_obstacle(self) -> str | None:
-        return super()._dual_obstacle() if self.budget is None else f"budget={self.budget}"
-
-    def _is_positive(self, run: Run, data: Data) -> bool:
-        """Whether the kernel is known to be an inner product, as dual values need it."""
-        if self.kernel in ("linear", "rbf"):
-            return True
-        if self.kernel in ("poly", "sigmoid"):
-            return bool(self.kernel == "poly" and self.coef0 >= 0.0)
-        if self.tol is None and self.solver == "pegasos":
-            return False  # Nobody asks.
-        if issparse(data.X):
-            if data.n > _MOST_DENSE:
-                return False
-            data.norms()
-        positive = is_positive(data.X.toarray() if issparse(data.X) else data.X)
-        if positive:
-            run.trainer.assume_positive()
-        return positive
-
-    def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
-        order = self._order(data.n)
-        obstacle = self._dual_obstacle() if certify else "warm_start=True"
-        if self.budget is None:
-            run.trainer.check(data.rows, data.labels)
-        positive = self.budget is None and certify and self._is_positive(run, data)
-        if not (obstacle or positive):
-            obstacle = f"kernel={self.kernel!r}, which is not known to be positive semi-definite"
-        if self.solver == "dual" and obstacle:
-            raise ValueError(f"solver='dual' does not go with {obstacle}; use 'pegasos' or 'auto'")
-        if self.budget is not None:
-            self._run_on_budget(run, data)
-            return
-        threads = thread_count(self.n_jobs)
-        may_rise = self.solver != "pegasos" and not obstacle
-        cache = int(self.cache_size * 2**20)
-        if certify:
-            epochs = 1 if may_rise else self.max_iter
-            ledger = positive and self._has_certificate() and (self.tol is not None or may_rise)
-            run.trainer.number_rows(data.n, ledger, cache if epochs > 1 else 0)
-        else:
-            self._meet_others(run)
-        certify = positive and self._has_certificate()
-        tol = self.tol or 0.0
-        watch = Watch(tol, _PATIENCE_OF_EPOCHS)
-        with self._bar(data.n * self.max_iter) as bar:
-            if not (may_rise and self.solver == "dual"):
-                for n_iter in range(1, self.max_iter + 1):
-                    run.epoch_over(data, order, threads, self._progress(bar))
-                    if may_rise:
-                        break
-                    last = n_iter == self.max_iter
-                    if self.tol is None:
-                        continue
-                    over = not certify and watch.is_over(run.losses[-1])
-                    if not (certify or last or over):
-                        continue
-                    run.objective, run.dual = run.trainer.evaluate(
-                        data.rows, data.labels, threads=threads
-                    )
-                    bar.set_postfix(
-                        objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
-                    )
-                    if over or (certify and run.gap <= tol * run.objective):
-                        bar.total = bar.n
-                        return
-                else:
-                    if certify and self.tol is not None and self.max_iter > 1:
-                        after = f"max_iter={self.max_iter} epochs"
-                        warn_of_gap(after, tol, run, True, stacklevel=5)
-            if not may_rise:
-                return
-            # Only this needs the rows again, once more when it ends.
-            run.data, run.rising = data, True
-            run.trainer.begin_dual(data.rows, data.labels, cache, threads=threads)
-            before = -np.inf
-            while True:
-                run.objective, run.dual, loss = run.trainer.ascend(
-                    data.rows, data.labels, tol, threads=threads
-                )
-                run.losses.append(loss)
-                bar.set_postfix(
-                    objective=f"{run.objective:.6g}", gap=f"{run.gap:.2g}", refresh=False
-                )
-                if run.gap <= tol * run.objective:
-                    return
-                if len(run.losses) % _PATIENCE:
-                    continue
-                # The objective may go up and down, the dual only up.
-                before, stalled = run.dual, run.dual - before <= 1e-3 * run.gap
-                if stalled:
-                    after = f"{_PATIENCE} steps of dual ascent without progress"
-                    warn_of_gap(after, tol, run, True, stacklevel=5)
-                    return
-
-    def _run_on_budget(self, run: Run, data: Data) -> None:
-        self.__dict__.pop("refit_path_", None)
-        for left in reversed(range(self.refine_rounds if self.refine else 1)):
-            self._run_bounded(run, data)
-            if self.refine and run.trainer.spans:
-                self._solve(run, data, np.array([self.alpha]), last=left == 0, stacklevel=7)
-
-    def _meet_others(self, run: Run) -> None:
-        if self.budget is None:
-            run.trainer.forget_rows()
+    @property
+    def _room(self) -> Room:
+        return Unlimited(self) if self.budget is None else Budget(self)
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         self._risen = run.rising
-        if run.rising and run.data is not None:
-            run.trainer.end_dual(run.data.rows, run.data.labels)
-        if self.budget is None:
-            run.trainer.forget_ledger()
-        self._note(run, classes)
+        super()._settle(run, classes)
 
     def _extra(self) -> dict[str, Any]:
         return super()._extra() | {"risen": self._risen}

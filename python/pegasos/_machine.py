@@ -1,7 +1,8 @@
-"""What every kernel machine shares: kernels, support vectors, predictions, what a budget costs."""
+"""What every kernel machine shares: kernels, support vectors, predictions."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from pegasos._base import Run, Watch, _PegasosBase
+from pegasos._base import Run, _PegasosBase
 from pegasos._core import BudgetTrainer, KernelTrainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from pegasos._base import NoBar
-
-#: Epochs without progress that end a fit on a budget.
-_PATIENCE = 5
-
-#: An average of recent iterates reaches back this many updates where nothing bounds it.
-_UNBOUNDED = 2**62
 
 
 class Exported:
@@ -43,12 +38,8 @@ class Exported:
     @cached_property
     def result(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Coefficients, (outputs, n_sv); row numbers and counts, where they are known."""
-        rows: np.ndarray | None = None
-        counts: np.ndarray | None = None
-        if isinstance(self.trainer, BudgetTrainer):
-            coefs = self.trainer.result()
-        else:
-            coefs, rows, counts = self.trainer.result()
+        found = self.trainer.result()
+        coefs, rows, counts = found if isinstance(found, tuple) else (found, None, None)
         return coefs.reshape(-1, self.outputs).T.astype(self.trainer.dtype), rows, counts
 
     @cached_property
@@ -78,12 +69,9 @@ class KernelMachine(_PegasosBase):
     gamma: str | float
     degree: int
     coef0: float
-    budget: int | None
-    history: int | None
     _gamma: float
     _exported: Exported
     _made_with: dict[str, Any]
-    _records: list[tuple[int, int, int, float]]
 
     # What linear models choose.
     _fixed: ClassVar[dict[str, Any]] = {
@@ -220,28 +208,6 @@ class KernelMachine(_PegasosBase):
         codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
         return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
 
-    @property
-    def mean_gradient_error_(self) -> float:
-        """What the budget has cost, per step: the mean of ``||dw||/eta``."""
-        check_is_fitted(self)
-        if not isinstance(self._trainer, BudgetTrainer):
-            return 0.0
-        steps, *_, error = self._trainer.totals
-        return float(error / steps) if steps else 0.0
-
-    @property
-    def history_(self) -> dict[str, np.ndarray]:
-        """What was recorded every ``history`` examples."""
-        check_is_fitted(self)
-        if self.history is None:
-            raise AttributeError("history_ is recorded only where history says how often")
-        t, examples, mistakes, error = np.array(self._records, float).reshape(-1, 4).T
-        return {
-            "t": t.astype(np.int64),
-            "accuracy": 1.0 - mistakes / examples,
-            "mean_gradient_error": error / t,
-        }
-
     def _arrays(self) -> Exported:
         check_is_fitted(self)
         return self._exported
@@ -265,7 +231,6 @@ class KernelMachine(_PegasosBase):
                 f"y must hold at least two classes to tell apart, got {n_classes} class"
             )
         self._gamma = self._width(data)
-        self._records = []
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
         return self._trainer_type(
@@ -277,8 +242,9 @@ class KernelMachine(_PegasosBase):
         )
 
     @property
+    @abstractmethod
     def _trainer_type(self) -> Any:
-        return KernelTrainer if self.budget is None else BudgetTrainer
+        """What the compiled half calls such a machine."""
 
     def _resume_trainer(self, data: Data) -> KernelTrainer | BudgetTrainer:
         now = self._chosen()
@@ -351,23 +317,9 @@ class KernelMachine(_PegasosBase):
             "batch_size": int(self._choice("batch_size")),
             "average": average,
             "average_from": average_from,
-            "window": self._window(),
-            "budget": None if self.budget is None else int(self.budget),
-            "threshold": 0.0,
-            "margin": False,
+            "threshold": float(self._choice("threshold")),
+            "margin": bool(self._choice("margin")),
         }
-
-    def _window(self) -> int:
-        """How many updates an average of recent iterates reaches back."""
-        if self.budget is None:
-            return _UNBOUNDED
-        # Errors that maintenance has made long ago are to be forgotten. Vectors that were removed are not part
-        # of the average either, so where they are, it must be short to do no harm.
-        removes = getattr(self, "maintenance", None) in ("remove", "random")
-        return max(1, int(self.budget) // 20) if removes else 2 * int(self.budget)
-
-    def _run_options(self) -> dict[str, Any]:
-        return {} if self.history is None else {"every": int(self.history)}
 
     def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], None] | None:
         """Shows how many examples there were, and how many of them were right when they came."""
@@ -383,29 +335,12 @@ class KernelMachine(_PegasosBase):
 
         return show
 
-    def _run_bounded(self, run: Run, data: Data) -> None:
-        """Epochs on a budget, which have no certificate: until the mean loss stops falling."""
-        order = self._order(data.n)
-        run.trainer.check(data.rows, data.labels)
-        watch = Watch(self.tol or 0.0, _PATIENCE)
-        total = self.max_iter * (data.n if isinstance(order, str) else len(order))
-        with self._bar(total) as bar:
-            for _ in range(self.max_iter):
-                run.epoch_over(data, order, thread_count(self.n_jobs), self._progress(bar))
-                if self.tol is not None and watch.is_over(run.losses[-1]):
-                    bar.total = bar.n
-                    return
-
     def _extra(self) -> dict[str, Any]:
         """What a file must hold beside parameters, attributes and trainer."""
-        return {"gamma": self._gamma, "records": [list(record) for record in self._records]}
+        return {"gamma": self._gamma}
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
         self._gamma = float(extra["gamma"])
-        self._records = [
-            (int(t), int(examples), int(mistakes), float(error))
-            for t, examples, mistakes, error in extra["records"]
-        ]
         coefs, n_classes = self.dual_coef_, len(self.classes_)
         want = 1 if n_classes == 2 else n_classes
         if coefs.size and coefs.shape[0] != want:
@@ -420,5 +355,4 @@ class KernelMachine(_PegasosBase):
 
     def _note(self, run: Run, classes: np.ndarray) -> None:
         super()._note(run, classes)
-        self._records = [*getattr(self, "_records", []), *run.records]
         self._made_with = self._chosen()

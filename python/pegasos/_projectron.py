@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from pegasos._core import BudgetTrainer
-from pegasos._machine import KernelMachine
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from pegasos._base import Data, Run
+from pegasos._budget import Budget, BudgetedMachine, Room
 
 
-class ProjectronClassifier(KernelMachine):
+class ProjectronClassifier(BudgetedMachine):
     """Kernel perceptron that projects mistakes onto its support vectors where it can.
 
     A mistake whose image is within ``threshold`` (in squared distance) of the span of the support vectors
@@ -151,11 +145,13 @@ class ProjectronClassifier(KernelMachine):
     _training = ("threshold", "margin", "average")
 
     # What a perceptron does without.
-    _fixed: ClassVar[dict[str, Any]] = KernelMachine._fixed | {
+    _fixed: ClassVar[dict[str, Any]] = BudgetedMachine._fixed | {
         "alpha": 1.0,
         "projection": False,
         "batch_size": 1,
         "solver": "pegasos",
+        "maintenance": "projectron",
+        "refine": False,
     }
 
     def __init__(
@@ -198,18 +194,5 @@ class ProjectronClassifier(KernelMachine):
         self.verbose = verbose
 
     @property
-    def _trainer_type(self) -> Any:
-        return BudgetTrainer
-
-    def _params(self, data: Data) -> dict[str, Any]:
-        return super()._params(data) | {
-            "maintenance": "projectron",
-            "threshold": float(self.threshold),
-            "margin": bool(self.margin),
-        }
-
-    def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
-        self._run_bounded(run, data)
-
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        self._note(run, classes)
+    def _room(self) -> Room:
+        return Budget(self)

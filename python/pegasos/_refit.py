@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run, warn_of_gap
+from pegasos._budget import BudgetedMachine
 from pegasos._core import Refit
 from pegasos._data import Data, explaining, thread_count
 from pegasos._linear import PegasosClassifier
-from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,13 +37,12 @@ _ROUGH_PATH = 1e-1
 _HELD_OUT = 0.1
 
 
-class RefittedMachine(KernelMachine):
-    """A kernel machine whose coefficients can be made the best that its support vectors allow."""
+class RefittedMachine(BudgetedMachine):
+    """A machine on a budget whose coefficients can be made the best that its support vectors allow."""
 
     alpha: float
     tol: float | None
     cache_size: float
-    refine_rounds: int
     multi_class: str
     refit_path_: dict[str, np.ndarray]
 

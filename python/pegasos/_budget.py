@@ -1,0 +1,187 @@
+"""How many support vectors a machine may have, and what a budget of them changes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos._base import Run, Watch
+from pegasos._core import BudgetTrainer, KernelTrainer
+from pegasos._data import Data, thread_count
+from pegasos._machine import KernelMachine
+
+#: Epochs without progress that end a fit on a budget.
+_PATIENCE = 5
+
+#: An average of recent iterates reaches back this many updates where nothing bounds it.
+_UNBOUNDED = 2**62
+
+
+def budget_bound(error: Any, alpha: float) -> Any:
+    """What mean gradient errors add to the bound on the mean objective over the steps: Theorem 1."""
+    return 2.0 * error / float(alpha) ** 0.5
+
+
+class Room(ABC):
+    """How many support vectors a machine may have, and what follows from that for its training."""
+
+    #: The compiled trainer.
+    trainer_type: ClassVar[Any]
+
+    def __init__(self, machine: BudgetedMachine) -> None:
+        self.machine = machine
+
+    def check_kernel(self) -> None:
+        """Refuses a kernel that does not go with it."""
+
+    def limits(self) -> dict[str, Any]:
+        """The most support vectors, and how many updates an average of recent iterates reaches back."""
+        return {"budget": None, "window": _UNBOUNDED}
+
+    @abstractmethod
+    def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
+        """Trains on all rows; ``certify`` where training begins with them, as a certificate needs it."""
+
+    def meet_others(self, run: Run) -> None:
+        """From here on the rows are not those of the fit before."""
+
+    def settle(self, run: Run) -> None:
+        """Ends what speaks of the rows of this fit alone."""
+
+
+class Budget(Room):
+    """There is a bound: a number, or what Projectron's threshold leaves. No certificate, until a refit."""
+
+    trainer_type = BudgetTrainer
+
+    def check_kernel(self) -> None:
+        budget, kernel = self.machine.budget, self.machine.kernel
+        if not isinstance(kernel, str) or kernel == "precomputed":
+            raise ValueError(
+                f"budget={budget} needs a kernel of features, as support vectors outlive the "
+                f"matrix that they come from, got kernel={kernel!r}"
+            )
+        if self.machine._choice("maintenance") == "merge" and kernel != "rbf":
+            raise ValueError(
+                f"maintenance='merge' needs kernel='rbf', got kernel={kernel!r}; "
+                "'project' and 'remove' take any"
+            )
+
+    def limits(self) -> dict[str, Any]:
+        if self.machine.budget is None:
+            return super().limits()
+        budget = int(self.machine.budget)
+        # Errors that maintenance has made long ago are to be forgotten. Vectors that were removed are not part
+        # of the average either, so where they are, it must be short to do no harm.
+        removes = self.machine._choice("maintenance") in ("remove", "random")
+        return {"budget": budget, "window": max(1, budget // 20) if removes else 2 * budget}
+
+    def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
+        machine = self.machine
+        order = machine._order(data.n)
+        machine._refuse_dual(f"budget={machine.budget}" if certify else "warm_start=True")
+        machine.__dict__.pop("refit_path_", None)
+        refine = machine._choice("refine")
+        for left in reversed(range(machine._choice("refine_rounds") if refine else 1)):
+            self._place(run, data, order)
+            if refine and run.trainer.spans:
+                alphas = np.array([machine.alpha])
+                machine._solve(run, data, alphas, last=left == 0, stacklevel=7)
+
+    def _place(self, run: Run, data: Data, order: str | np.ndarray) -> None:
+        """Epochs until the mean loss stops falling."""
+        machine = self.machine
+        run.trainer.check(data.rows, data.labels)
+        watch = Watch(machine.tol or 0.0, _PATIENCE)
+        total = machine.max_iter * (data.n if isinstance(order, str) else len(order))
+        with machine._bar(total) as bar:
+            for _ in range(machine.max_iter):
+                run.epoch_over(data, order, thread_count(machine.n_jobs), machine._progress(bar))
+                if machine.tol is not None and watch.is_over(run.losses[-1]):
+                    bar.total = bar.n
+                    return
+
+
+class BudgetedMachine(KernelMachine):
+    """A kernel machine that may have a budget, and what it has to tell of that."""
+
+    budget: int | None
+    history: int | None
+    _records: list[tuple[int, int, int, float]]
+
+    @property
+    @abstractmethod
+    def _room(self) -> Room:
+        """What asks whether there is a budget, so that nobody else need."""
+
+    @property
+    def mean_gradient_error_(self) -> float:
+        """What the budget has cost, per step: the mean of ``||dw||/eta``."""
+        check_is_fitted(self)
+        if not isinstance(self._trainer, BudgetTrainer):
+            return 0.0
+        steps, *_, error = self._trainer.totals
+        return float(error / steps) if steps else 0.0
+
+    @property
+    def history_(self) -> dict[str, np.ndarray]:
+        """What was recorded every ``history`` examples."""
+        check_is_fitted(self)
+        if self.history is None:
+            raise AttributeError("history_ is recorded only where history says how often")
+        t, examples, mistakes, error = np.array(self._records, float).reshape(-1, 4).T
+        return {
+            "t": t.astype(np.int64),
+            "accuracy": 1.0 - mistakes / examples,
+            "mean_gradient_error": error / t,
+        }
+
+    # -- training
+
+    @property
+    def _trainer_type(self) -> Any:
+        return self._room.trainer_type
+
+    def _examples(
+        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+    ) -> tuple[Data, np.ndarray]:
+        self._room.check_kernel()
+        return super()._examples(X, y, sample_weight, classes, reset=reset)
+
+    def _make_trainer(self, data: Data, n_classes: int) -> KernelTrainer | BudgetTrainer:
+        self._records = []
+        return super()._make_trainer(data, n_classes)
+
+    def _params(self, data: Data) -> dict[str, Any]:
+        params = super()._params(data) | {"maintenance": self._choice("maintenance")}
+        return params | self._room.limits()
+
+    def _run_options(self) -> dict[str, Any]:
+        return {} if self.history is None else {"every": int(self.history)}
+
+    def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
+        self._room.run_epochs(run, data, certify=certify)
+
+    def _meet_others(self, run: Run) -> None:
+        self._room.meet_others(run)
+
+    def _settle(self, run: Run, classes: np.ndarray) -> None:
+        self._room.settle(run)
+        self._note(run, classes)
+
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
+        self._records = [*getattr(self, "_records", []), *run.records]
+
+    def _extra(self) -> dict[str, Any]:
+        return super()._extra() | {"records": [list(record) for record in self._records]}
+
+    def _check_restored(self, extra: dict[str, Any]) -> None:
+        self._records = [
+            (int(t), int(examples), int(mistakes), float(error))
+            for t, examples, mistakes, error in extra["records"]
+        ]
+        super()._check_restored(extra)
