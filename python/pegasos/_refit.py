@@ -43,7 +43,6 @@ class RefittedMachine(BudgetedMachine):
     alpha: float
     tol: float | None
     cache_size: float
-    refine_rounds: int
     multi_class: str
     refit_path_: dict[str, np.ndarray]
 

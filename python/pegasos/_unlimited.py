@@ -44,7 +44,7 @@ class Unlimited(Room):
             for _ in run.epochs(bar, machine._progress(bar)):
                 pass
         if fit.outcome == "stalled":
-            after = f"{len(run.losses)} epochs, the last of dual ascent without progress"
+            after = "steps of dual ascent without progress"
             warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
         certified = positive and machine._has_certificate() and machine.tol is not None
         if fit.outcome == "exhausted" and certified and machine.max_iter > 1:
