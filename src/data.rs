@@ -399,7 +399,7 @@ impl<'a, S: Scalar> Dense<'a, S> {
 /// use pegasos::Csr;
 ///
 /// // [[0, 5, 0], [7, 0, 9]]
-/// let x = Csr::new(&[0, 1, 3], &[1, 0, 2], &[5.0, 7.0, 9.0], 3)?;
+/// let x = Csr::new(&[0_i32, 1, 3], &[1, 0, 2], &[5.0, 7.0, 9.0], 3)?;
 /// assert_eq!(x.row(1).dot(&[1.0, 1.0, 2.0]), 25.0);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
@@ -726,7 +726,6 @@ pub(crate) fn diagnose<S: Scalar>(x: &Matrix<'_, S>, i: usize) -> Error {
 }
 
 /// `<x, x>` of these rows, once their columns are checked.
-#[cfg(feature = "python")]
 pub(crate) fn squared_norms<S: Scalar>(
     x: &Matrix<'_, S>,
     rows: std::ops::Range<usize>,
@@ -741,7 +740,6 @@ pub(crate) fn squared_norms<S: Scalar>(
 }
 
 /// Refuses the first of these scores, some for each of the rows from `first` on, that is not finite.
-#[cfg(feature = "python")]
 pub(crate) fn check_scores<S: Scalar>(
     x: &Matrix<'_, S>,
     first: usize,

@@ -202,11 +202,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// The order of the next pass: the rows that are due. Of more than 64 outputs a pass may be a narrow one, whose
     /// visits look only at outputs that have dual variables already, and are not counted.
-    pub fn pass(
-        &mut self,
-        sampling: Sampling,
-        seed: u64,
-    ) -> Result<Pass, Error> {
+    pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
             Some(number) => {
                 let rows = 0..self.len() as u32;

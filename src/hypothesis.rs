@@ -29,11 +29,7 @@ pub trait Hypothesis: Sync {
     }
     /// Prepares for these rows, which come next, in this order. Called with none where another matrix may
     /// begin. Refuses them where there is no memory for what they may add.
-    fn look_ahead(
-        &mut self,
-        _x: &Matrix<'_, Self::Scalar>,
-        _rows: &[usize],
-    ) -> Result<(), Error> {
+    fn look_ahead(&mut self, _x: &Matrix<'_, Self::Scalar>, _rows: &[usize]) -> Result<(), Error> {
         Ok(())
     }
     /// Refuses what training needs beside w where there is no memory for it: an average, if it is taken.

@@ -294,10 +294,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// The objective at w(a), and D. O(examples x outputs), after a step as much as that.
-    pub fn certificate(
-        &mut self,
-        data: &Examples<'_, S>,
-    ) -> Result<Certificate, Error> {
+    pub fn certificate(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
         self.finish(data)?;
         Ok(self.proved(self.survey(data)?.0))
     }
@@ -324,11 +321,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Computes so many rows of what the step at hand needs; false where there is none.
-    fn go_on(
-        &mut self,
-        data: &Examples<'_, S>,
-        rows: usize,
-    ) -> Result<bool, Error> {
+    fn go_on(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
         if self.update(data, rows)? {
             return Ok(true);
         }
@@ -382,11 +375,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// A step, unless the relative gap is at most `tol`; the certificate of where it began.
-    pub fn step(
-        &mut self,
-        data: &Examples<'_, S>,
-        tol: f64,
-    ) -> Result<Certificate, Error> {
+    pub fn step(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<Certificate, Error> {
         loop {
             if let Some(certificate) = self.advance(data, tol, data.len())? {
                 self.finish(data)?;
@@ -664,11 +653,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Brings the scores of so many rows up to date; says whether any were not. In f64 whatever the scalar:
     /// small differences of large sums are what is left at the end.
-    fn update(
-        &mut self,
-        data: &Examples<'_, S>,
-        rows: usize,
-    ) -> Result<bool, Error> {
+    fn update(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
         let (n, outputs) = (self.len(), self.outputs());
         let Some(Pending { vectors, coefs, added, .. }) = &mut self.pending else {
             return Ok(false);
@@ -717,10 +702,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
-    pub fn result(
-        &mut self,
-        data: &Examples<'_, S>,
-    ) -> Result<Expansion<S>, Error> {
+    pub fn result(&mut self, data: &Examples<'_, S>) -> Result<Expansion<S>, Error> {
         self.finish(data)?;
         let (n, outputs) = (self.len(), self.outputs());
         let mut w = self.nothing(data.rows())?;

@@ -59,7 +59,8 @@
 //! [`Budgeted`]: a [`Hypothesis`]. So there is one training loop, [`Trainer::run`]. What looks like other ways of
 //! training is that loop, called otherwise:
 //!
-//! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`];
+//! * epochs with a stopping rule: a run per epoch, reading its [`Report`] or the [`Certificate`]; or a [`Fit`], which
+//!   knows when to stop, and when dual ascent is faster (`solver="auto"` in Python);
 //! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale, average and
 //!   gradients in flight go on;
 //! * one against the rest: a trainer per class over the same rows, together by [`run_all`];
@@ -78,6 +79,7 @@
 //!
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
+//! fit  model                      what to do next: epochs, ascent, leaps; what predicts
 //! shards  refit                   trainers side by side, averages; ascent within a span
 //! dual > newton  kernel_dual      ascent from where the loop ends
 //! evaluation                      what the loop has reached: certificates
@@ -85,11 +87,16 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  vectors             what is trained; support vectors
+//! hypothesis  vectors  lookahead  what is trained; support vectors; rows to come
 //! ledger  table  regret           accounts of what was done, a number for every example and output
-//! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; views
+//! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
 //! ```
+//!
+//! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`
+//! for what is called every 50 ms. The scalar, the kind of w and the loss are type parameters, so the Python package has the
+//! loop twelve times (two scalars; two losses; three kinds of w) and dual ascent four times. The layout of a row is a
+//! [`Row`], matched once for each operation on it; orders, pieces of work and tasks are `dyn`.
 //!
 //! # Features
 //!
@@ -131,8 +138,10 @@ mod kernel;
 mod kernel_dual;
 mod ledger;
 mod linear;
+mod lookahead;
 mod loss;
 mod memory;
+mod model;
 mod newton;
 mod order;
 #[cfg(feature = "python")]
@@ -158,13 +167,15 @@ pub use evaluation::Evaluation;
 pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use fit::{
-    Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress, Record, Solver,
+    Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress,
+    Record, Solver,
 };
 pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearPanel, LinearState};
+pub use model::{Model, Scoring};
 pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
 };

@@ -151,11 +151,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// Computes features of so many more of the examples that are kept; returns of how many. On the threads of the
     /// current rayon pool.
-    pub fn prepare(
-        &mut self,
-        data: &Examples<'_, S>,
-        count: usize,
-    ) -> Result<usize, Error> {
+    pub fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
         self.check(data)?;
         let (known, rank) = (self.known, self.span.dimension());
         let end = known.saturating_add(count).min(self.features.n_kept());
@@ -187,7 +183,8 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             self.pass = None;
         }
         let ascent = &mut self.ascents[self.at];
-        let report = ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
+        let report =
+            ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
     }
 
@@ -289,14 +286,10 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     }
 
     /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
-    fn renew(
-        &mut self,
-        data: &Examples<'_, S>,
-        start: usize,
-        count: usize,
-    ) -> usize {
+    fn renew(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> usize {
         let end = start + self.load_from(data, start, count).len();
-        self.ascents[self.at].add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
+        self.ascents[self.at]
+            .add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
         end
     }
 
@@ -315,12 +308,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     }
 
     /// Makes sure of the features of about so many rows from `start` on; returns which.
-    fn load_from(
-        &mut self,
-        data: &Examples<'_, S>,
-        start: usize,
-        count: usize,
-    ) -> Vec<usize> {
+    fn load_from(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> Vec<usize> {
         let kept = self.features.n_kept();
         let (count, limit) =
             if start < kept { (count, kept) } else { (count.min(WINDOW), data.len()) };
@@ -330,11 +318,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     }
 
     /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
-    pub fn scores(
-        &mut self,
-        data: &Examples<'_, S>,
-        rows: &[usize],
-    ) -> Result<Vec<f64>, Error> {
+    pub fn scores(&mut self, data: &Examples<'_, S>, rows: &[usize]) -> Result<Vec<f64>, Error> {
         self.prepare(data, usize::MAX)?;
         if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
             return Err(Error::index("rows", i, data.len()));

@@ -7,7 +7,17 @@ use crate::simd::{Simd, Weigh};
 /// `f32` or `f64`: what features and weights are stored in. Scores, coefficients, scales and norms
 /// are `f64` whatever the scalar. Sealed.
 pub trait Scalar:
-    Simd + Weigh<Self> + Weigh<f64> + Copy + Default + PartialEq + Debug + Display + Send + Sync + 'static
+    Simd
+    + Weigh<Self>
+    + Weigh<f64>
+    + Copy
+    + Default
+    + PartialEq
+    + Debug
+    + Display
+    + Send
+    + Sync
+    + 'static
 {
     /// Widens to `f64`, exactly.
     fn to_f64(self) -> f64;

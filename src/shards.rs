@@ -129,11 +129,7 @@ where
 
     /// Runs each shard on its own part of an order, side by side. May be called again and again: a
     /// part need not come in one piece.
-    pub fn run(
-        &mut self,
-        data: &Examples<'_, S>,
-        parts: &[&[usize]],
-    ) -> Result<Report, Error> {
+    pub fn run(&mut self, data: &Examples<'_, S>, parts: &[&[usize]]) -> Result<Report, Error> {
         self.reports.fill(Report::default());
         self.go_on(data, parts)
     }

@@ -74,11 +74,7 @@ impl Triangle {
 impl<S: Scalar> Span<S> {
     /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
     /// none has a positive `k(x, x)`.
-    pub fn new(
-        kernel: Kernel,
-        x: &Matrix<'_, S>,
-        landmarks: &[usize],
-    ) -> Result<Self, Error> {
+    pub fn new(kernel: Kernel, x: &Matrix<'_, S>, landmarks: &[usize]) -> Result<Self, Error> {
         let rows = landmarks.iter().map(|&i| x.row(i).keep()).collect();
         let none = Vectors::new(x.n_features(), Keep::of(kernel, x));
         Span::of_rows(kernel, none, rows)

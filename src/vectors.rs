@@ -298,12 +298,7 @@ impl<S: Scalar> Vectors<S> {
     }
 
     /// Kernel values of a row with all vectors; it may be of no matrix at hand.
-    pub(crate) fn kernel_values_of(
-        &self,
-        kernel: Kernel,
-        x: Row<'_, S>,
-        out: &mut Vec<S>,
-    ) {
+    pub(crate) fn kernel_values_of(&self, kernel: Kernel, x: Row<'_, S>, out: &mut Vec<S>) {
         self.products_of(x, out);
         self.map(kernel, x, 0..self.len, out);
     }

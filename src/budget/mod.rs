@@ -282,11 +282,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Gives a hypothesis without vectors these rows, and what [`state`](Budgeted::state) gave. It goes on as
     /// the one that was stored, up to rounding. Refuses parts that do not fit together.
-    pub fn restore(
-        &mut self,
-        x: &Matrix<'_, S>,
-        state: &BudgetedState,
-    ) -> Result<(), Error> {
+    pub fn restore(&mut self, x: &Matrix<'_, S>, state: &BudgetedState) -> Result<(), Error> {
         self.check_features(x.n_features())?;
         let (n, outputs) = (x.n_rows(), self.support.outputs);
         let averaging = state.sum_q > 0.0;
@@ -540,7 +536,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn panel(&self) -> usize {
-        if self.panel.is_over() { WIDTH } else { 0 }
+        if self.panel.rows.is_over() { WIDTH } else { 0 }
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
@@ -570,7 +566,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {
-        let Some(lane) = self.panel.next(i) else {
+        let Some(lane) = self.panel.rows.next(i) else {
             return self.score(x, out);
         };
         for (out, score) in out.iter_mut().zip(self.panel.scores_of(lane)) {
@@ -579,7 +575,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let known = self.panel.known(i);
+        let known = self.panel.rows.known(i);
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
         self.add_row(known, x);

@@ -3,6 +3,7 @@
 use super::support::Support;
 use crate::data::{Matrix, Row};
 use crate::error::Error;
+use crate::lookahead::Cursor;
 use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
@@ -12,10 +13,7 @@ use crate::vectors::Vectors;
 /// change.
 #[derive(Clone, Debug)]
 pub(super) struct Panel<S> {
-    /// Their numbers.
-    rows: Vec<usize>,
-    /// How many were handed out.
-    at: usize,
+    pub rows: Cursor,
     vectors: Vectors<S>,
     /// Kernel values of each slot with them, and squared distances.
     k: Vec<Lanes<S>>,
@@ -26,8 +24,8 @@ pub(super) struct Panel<S> {
 
 impl<S: Scalar> Panel<S> {
     pub fn new(vectors: Vectors<S>) -> Self {
-        let (rows, k, distances, scores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Panel { rows, at: 0, vectors, k, distances, scores }
+        let (k, distances, scores) = (Vec::new(), Vec::new(), Vec::new());
+        Panel { rows: Cursor::default(), vectors, k, distances, scores }
     }
 
     /// Another without examples.
@@ -37,8 +35,7 @@ impl<S: Scalar> Panel<S> {
 
     /// Forgets the examples.
     pub fn clear(&mut self) {
-        self.at = 0;
-        self.rows.clear();
+        self.rows.begin(&[]);
         self.vectors.clear();
     }
 
@@ -65,8 +62,8 @@ impl<S: Scalar> Panel<S> {
 
     /// Takes these rows in place of those there were, none of them handed out.
     pub fn look_ahead(&mut self, support: &Support<S>, x: &Matrix<'_, S>, rows: &[usize]) {
-        self.clear();
-        self.rows.extend_from_slice(rows);
+        self.vectors.clear();
+        self.rows.begin(rows);
         rows.iter().for_each(|&i| x.prefetch(i));
         for &i in rows {
             self.vectors.push(i, x.row(i));
@@ -75,28 +72,6 @@ impl<S: Scalar> Panel<S> {
             self.measure(support);
             self.score(support);
         }
-    }
-
-    /// Whether all were handed out.
-    pub fn is_over(&self) -> bool {
-        self.at == self.rows.len()
-    }
-
-    /// Hands out the next example, if it is this: its lane.
-    #[inline]
-    pub fn next(&mut self, i: usize) -> Option<usize> {
-        let lane = self.at;
-        if self.rows.get(lane) != Some(&i) {
-            return None;
-        }
-        self.at += 1;
-        Some(lane)
-    }
-
-    /// The lane of an example that was handed out.
-    #[inline]
-    pub fn known(&self, i: usize) -> Option<usize> {
-        self.rows[..self.at].iter().rposition(|&row| row == i)
     }
 
     /// Scores of an example, over a.
@@ -128,7 +103,7 @@ impl<S: Scalar> Panel<S> {
     ) {
         self.make_room(support.slots());
         // Else nothing is left to correct.
-        if !self.is_over() {
+        if !self.rows.is_over() {
             self.vectors.products_of(x, products);
             let k = &mut self.k[slot];
             k.0[..products.len()].copy_from_slice(products);

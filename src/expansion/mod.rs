@@ -638,7 +638,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn panel(&self) -> usize {
-        if self.panel.is_over() { PANEL } else { 0 }
+        if self.panel.rows.is_over() { PANEL } else { 0 }
     }
 
     fn is_positive(&self) -> bool {
@@ -682,7 +682,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {
-        let Some(place) = self.panel.next(i) else {
+        let Some(place) = self.panel.rows.next(i) else {
             return self.score(x, out);
         };
         out.iter_mut()
@@ -691,7 +691,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let known = self.panel.known(i);
+        let known = self.panel.rows.known(i);
         self.add_row(known, i, x, coef);
     }
 

@@ -3,6 +3,7 @@
 use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::lookahead::Cursor;
 use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
@@ -12,10 +13,7 @@ use crate::vectors::Vectors;
 #[derive(Clone, Debug)]
 pub(super) struct Panel<S> {
     outputs: usize,
-    /// Their numbers.
-    rows: Vec<usize>,
-    /// How many were handed out.
-    at: usize,
+    pub rows: Cursor,
     /// Of each by each output, as of now, over a.
     scores: Vec<f64>,
     /// The rows themselves, for one that is added after it has left the panel.
@@ -28,8 +26,8 @@ pub(super) struct Panel<S> {
 impl<S: Scalar> Panel<S> {
     /// Without rows, to be kept as these vectors are.
     pub fn new(vectors: &Vectors<S>, outputs: usize) -> Self {
-        let (rows, scores, gram) = (Vec::new(), Vec::new(), Vec::new());
-        Panel { outputs, rows, at: 0, scores, vectors: vectors.empty(), gram, stride: 0 }
+        let (rows, scores, gram) = (Cursor::default(), Vec::new(), Vec::new());
+        Panel { outputs, rows, scores, vectors: vectors.empty(), gram, stride: 0 }
     }
 
     /// Refuses so many rows where there is no memory for them.
@@ -55,9 +53,7 @@ impl<S: Scalar> Panel<S> {
         scores: Vec<f64>,
     ) {
         self.scores = scores;
-        self.at = 0;
-        self.rows.clear();
-        self.rows.extend_from_slice(rows);
+        self.rows.begin(rows);
         self.vectors = self.vectors.empty();
         for &i in rows {
             self.vectors.push(i, x.row(i));
@@ -67,28 +63,6 @@ impl<S: Scalar> Panel<S> {
         self.gram.resize(rows.len() * self.stride, S::default());
         let all = 0..rows.len();
         self.vectors.kernel_values(kernel, x, rows, all, &mut self.gram, self.stride);
-    }
-
-    /// Whether all were handed out.
-    pub fn is_over(&self) -> bool {
-        self.at == self.rows.len()
-    }
-
-    /// Hands out the next row, if it is this: its place.
-    #[inline]
-    pub fn next(&mut self, i: usize) -> Option<usize> {
-        let at = self.at;
-        if self.rows.get(at) != Some(&i) {
-            return None;
-        }
-        self.at += 1;
-        Some(at)
-    }
-
-    /// The place of a row that was handed out.
-    #[inline]
-    pub fn known(&self, i: usize) -> Option<usize> {
-        self.rows[..self.at].iter().rposition(|&row| row == i)
     }
 
     /// Scores of a row, over a.

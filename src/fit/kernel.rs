@@ -330,11 +330,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         evaluation.map(|(evaluation, _)| evaluation.finish(&self.trainer, data)).transpose()
     }
 
-    fn begin_ascent(
-        &mut self,
-        data: &Examples<'_, H::Scalar>,
-        cache: usize,
-    ) -> Result<(), Error> {
+    fn begin_ascent(&mut self, data: &Examples<'_, H::Scalar>, cache: usize) -> Result<(), Error> {
         self.dual = H::ascent(&self.trainer, data, cache)?;
         Ok(())
     }

@@ -354,12 +354,11 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         match &mut self.stage {
             Stage::DualEvaluation(evaluations, at) if *at < n => {
                 let rows = rows(at);
-                let added = side_by_side(evaluations, |k, evaluation| {
-                    match (evaluation, &parts[k].dual) {
+                let added =
+                    side_by_side(evaluations, |k, evaluation| match (evaluation, &parts[k].dual) {
                         (Some(evaluation), Some(dual)) => evaluation.add(dual, data, rows.clone()),
                         _ => Ok(()),
-                    }
-                });
+                    });
                 added.into_iter().collect::<Result<(), _>>()?;
                 return Ok(None);
             }

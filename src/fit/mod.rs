@@ -251,7 +251,9 @@ enum State {
     Epoch,
     Ascend,
     /// In the evaluation that belongs to an epoch, or in the one that comes last.
-    Evaluate { all: bool },
+    Evaluate {
+        all: bool,
+    },
     Last,
     Leap,
     Over(Outcome),
@@ -447,8 +449,8 @@ impl Course {
         let unbounded = self.is_unbounded(problem);
         let weak = problem.lambda() * data.len() as f64 <= 1.0;
         let short = weak && !problem.evaluates_always() || problem.only_ascends();
-        let at_once = self.policy.solver == Solver::Dual
-            || self.policy.solver == Solver::Auto && short;
+        let at_once =
+            self.policy.solver == Solver::Dual || self.policy.solver == Solver::Auto && short;
         if !going_on {
             let asked = self.policy.tol.is_some() || unbounded;
             let ledger = self.policy.certify && asked && !at_once;

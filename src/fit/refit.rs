@@ -24,13 +24,8 @@ pub(crate) struct Solving {
 impl Solving {
     /// To the relative gap `tol`, or for so many epochs.
     pub(crate) fn new(tol: f64, max_epochs: usize, seed: u64) -> Self {
-        let policy = Policy {
-            solver: Solver::Auto,
-            tol: Some(tol),
-            max_epochs,
-            seed,
-            ..Policy::default()
-        };
+        let policy =
+            Policy { solver: Solver::Auto, tol: Some(tol), max_epochs, seed, ..Policy::default() };
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
         let sum = Event { loss: 0.0, certificate, visits: 0 };
         Solving { policy, course: Course::new(policy), at: 0, sum, visits: 0 }

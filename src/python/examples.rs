@@ -1,6 +1,6 @@
 //! `Examples`: the arrays of a call.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use numpy::{
     Element, PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
@@ -11,9 +11,7 @@ use pyo3::types::PyTuple;
 
 use super::trainer::Model;
 use super::{FIRST, MOST_AT_FIRST, in_pieces, unknown};
-use crate::{
-    Csr, Dense, Error, Expansion, Index, Linear, Matrix, Sampling, Scalar, data, memory,
-};
+use crate::{Csr, Dense, Error, Index, Matrix, Sampling, Scalar, data, memory};
 
 /// Rows, their class numbers and weights, whose structure is sound: a C-contiguous 2-D array, or `(indptr, indices, data,
 /// n_features)` of a CSR matrix. What other threads do to the arrays later can make answers wrong, and nothing worse.
@@ -64,19 +62,15 @@ pub(super) trait Number: Scalar + Element {
     /// Its name.
     const DTYPE: &'static str;
     /// What predicts, of this scalar.
-    fn linear_model(w: Arc<Linear<Self>>) -> Model;
-    fn kernel_model(w: Arc<Expansion<Self>>) -> Model;
+    fn model(model: crate::Model<Self>) -> Model;
     /// The examples, if they are of this scalar.
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, Self>>;
 }
 
 impl Number for f32 {
     const DTYPE: &'static str = "float32";
-    fn linear_model(w: Arc<Linear<f32>>) -> Model {
-        Model::Linear32(w)
-    }
-    fn kernel_model(w: Arc<Expansion<f32>>) -> Model {
-        Model::Kernel32(w)
+    fn model(model: crate::Model<f32>) -> Model {
+        Model::F32(model)
     }
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, f32>> {
         if let View::F32(examples) = view { Some(examples) } else { None }
@@ -85,11 +79,8 @@ impl Number for f32 {
 
 impl Number for f64 {
     const DTYPE: &'static str = "float64";
-    fn linear_model(w: Arc<Linear<f64>>) -> Model {
-        Model::Linear64(w)
-    }
-    fn kernel_model(w: Arc<Expansion<f64>>) -> Model {
-        Model::Kernel64(w)
+    fn model(model: crate::Model<f64>) -> Model {
+        Model::F64(model)
     }
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, f64>> {
         if let View::F64(examples) = view { Some(examples) } else { None }
@@ -207,10 +198,15 @@ impl Examples {
                 }
             }
             Arrays::Csr([indptr, indices, values], d) => {
-                let (indptr, indices, values) = (indptr.bind(py), indices.bind(py), values.bind(py));
+                let (indptr, indices, values) =
+                    (indptr.bind(py), indices.bind(py), values.bind(py));
                 let (p, d) = ((indptr, indices, values), *d);
                 fn take<'py, S: Element, I: Element>(
-                    (indptr, indices, values): (&Bound<'py, PyAny>, &Bound<'py, PyAny>, &Bound<'py, PyAny>),
+                    (indptr, indices, values): (
+                        &Bound<'py, PyAny>,
+                        &Bound<'py, PyAny>,
+                        &Bound<'py, PyAny>,
+                    ),
                     d: usize,
                 ) -> PyResult<CsrArrays<'py, S, I>> {
                     Ok((indptr.extract()?, indices.extract()?, values.extract()?, d))

@@ -97,7 +97,12 @@ pub(super) trait Stored: Machine<Scalar: Number> + 'static {
     /// Of its parts; a change of their keys' meaning gets a new number.
     const FORMAT: u32;
     /// One without vectors.
-    fn make(kernel: Kernel, outputs: usize, made: &Made, params: &Bound<'_, PyDict>) -> PyResult<Self>;
+    fn make(
+        kernel: Kernel,
+        outputs: usize,
+        made: &Made,
+        params: &Bound<'_, PyDict>,
+    ) -> PyResult<Self>;
     /// Gives it, without vectors yet, those among the parts and all else that it held.
     fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()>;
     /// What it holds beside the vectors.
@@ -370,8 +375,6 @@ pub(super) trait Kernels {
     /// Coefficients; row numbers and counts, where they are known.
     fn result(&mut self) -> Result<Parts, Error>;
     fn vectors(&self) -> Parts;
-    /// The last iterate, or what predicts.
-    fn last(&mut self) -> Result<Model, Error>;
 }
 
 impl<H: Stored, L: Loss + Clone + Send + 'static> Kernels for KernelProblem<H, L> {
@@ -427,10 +430,6 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Kernels for KernelProblem<H, L
         set_vectors(self.trainer().hypothesis(), &mut parts);
         parts
     }
-
-    fn last(&mut self) -> Result<Model, Error> {
-        Ok(H::Scalar::kernel_model(std::sync::Arc::new(H::model(self.trainer_mut())?)))
-    }
 }
 
 impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L> {
@@ -485,7 +484,7 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
     }
 
     fn model(&mut self) -> Result<Model, Error> {
-        Ok(H::Scalar::kernel_model(KernelProblem::model(self)?))
+        Ok(H::Scalar::model(crate::Model::Kernel(KernelProblem::model(self)?)))
     }
 
     fn parts(&self, made: &Made) -> Result<Parts, Error> {

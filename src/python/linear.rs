@@ -364,7 +364,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
     }
 
     fn model(&mut self) -> Result<Model, Error> {
-        Ok(S::linear_model(LinearProblems::result(self)?))
+        Ok(S::model(crate::Model::Linear(LinearProblems::result(self)?)))
     }
 
     fn parts(&self, made: &Made) -> Result<Parts, Error> {

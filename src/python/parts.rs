@@ -1,8 +1,8 @@
 //! Parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
 
 use numpy::{Element, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -36,7 +36,11 @@ impl Parts {
     }
 
     /// Adds an array, or `None`.
-    pub(super) fn set_maybe<T: Element + 'static>(&mut self, name: &'static str, values: Option<Vec<T>>) {
+    pub(super) fn set_maybe<T: Element + 'static>(
+        &mut self,
+        name: &'static str,
+        values: Option<Vec<T>>,
+    ) {
         match values {
             Some(values) => self.set_array(name, values),
             None => self.set(name, None::<bool>),
@@ -78,10 +82,7 @@ where
 }
 
 /// An item that is an array, copied.
-pub(super) fn array<T: Element + Copy>(
-    parts: &Bound<'_, PyDict>,
-    name: &str,
-) -> PyResult<Vec<T>> {
+pub(super) fn array<T: Element + Copy>(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
     Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
 }
 

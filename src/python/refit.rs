@@ -12,7 +12,7 @@ use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, work};
 use crate::fit::Solving;
 use crate::span::Factor;
-use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, Span, memory};
+use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
 
 /// A problem in the span of support vectors.
 #[pyclass(module = "pegasos._core", frozen)]
@@ -40,8 +40,12 @@ trait Problem: Send {
     fn check_features(&self, n_features: usize) -> Result<(), Error>;
     /// Room for features, and those of some rows; see [`Span::features`].
     fn room(&self, n: usize) -> Result<Box<dyn Features>, Error>;
-    fn features(&self, data: &View<'_>, rows: &[usize], out: &mut dyn Features)
-    -> Result<(), Error>;
+    fn features(
+        &self,
+        data: &View<'_>,
+        rows: &[usize],
+        out: &mut dyn Features,
+    ) -> Result<(), Error>;
 }
 
 /// Features of rows, in their scalar.
@@ -117,37 +121,41 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
     }
 }
 
-/// A problem in this span: one of two classes, one of all, or one class against the rest for each.
+/// A problem in the span of a model's vectors: one of two classes, one of all, or one class against the rest for each; its
+/// rank, and how many vectors there are.
 fn problem<S: Number>(
-    span: Span<S>,
+    py: Python<'_>,
+    pool: &Pool,
+    model: &crate::Model<S>,
     classes: usize,
     apart: bool,
     (lambda, n_examples, bytes): (f64, usize, usize),
-) -> Result<Box<dyn Problem>, Error> {
-    let binary = |positive| Binary { loss: AnyLoss::Hinge, positive };
-    let losses: Vec<Binary<AnyLoss>> = match classes {
-        2 => vec![binary(1)],
-        _ if apart => (0..classes as u32).map(binary).collect(),
-        classes => {
-            let losses = [CrammerSinger { classes }];
-            return Ok(Box::new(crate::Refit::new(span, &losses, lambda, n_examples, bytes)?));
-        }
+) -> PyResult<(Box<dyn Problem>, usize, usize)> {
+    let crate::Model::Kernel(model) = model else {
+        return Err(PyTypeError::new_err("trainer must be one with support vectors"));
     };
-    Ok(Box::new(crate::Refit::new(span, &losses, lambda, n_examples, bytes)?))
-}
-
-/// The span of the vectors of a model, a panel at a time.
-fn span_of<S: Number>(
-    py: Python<'_>,
-    pool: &Pool,
-    model: &crate::Expansion<S>,
-) -> PyResult<Span<S>> {
     let mut factor = py.detach(|| Factor::of(model))?;
     work(py, FIRST, &mut |_| Ok(()), &mut |panels| {
         let more = pool.run(|| (0..panels).all(|_| factor.advance()));
         Ok(if more { Left::More(0) } else { Left::None })
     })?;
-    Ok(py.detach(|| factor.span())?)
+    let made = py.detach(|| {
+        let span = factor.span()?;
+        let (rank, landmarks) = (span.dimension(), model.n_vectors());
+        let binary = |positive| Binary { loss: AnyLoss::Hinge, positive };
+        let losses: Vec<Binary<AnyLoss>> = match classes {
+            2 => vec![binary(1)],
+            _ if apart => (0..classes as u32).map(binary).collect(),
+            classes => {
+                let losses = [CrammerSinger { classes }];
+                let refit = crate::Refit::new(span, &losses, lambda, n_examples, bytes)?;
+                return Ok((Box::new(refit) as Box<dyn Problem>, rank, landmarks));
+            }
+        };
+        let refit = crate::Refit::new(span, &losses, lambda, n_examples, bytes)?;
+        Ok::<_, Error>((Box::new(refit) as Box<dyn Problem>, rank, landmarks))
+    })?;
+    Ok(made)
 }
 
 #[pymethods]
@@ -166,22 +174,12 @@ impl Refit {
         threads: usize,
     ) -> PyResult<Self> {
         let pool = Pool::new(threads, usize::MAX)?;
-        let (last, classes) = trainer.last(py)?;
-        let sizes = (alpha, n_examples, cache);
-        let made = |problem, rank, landmarks| Refit { problem: Mutex::new(problem), rank, landmarks };
-        Ok(match last {
-            Model::Kernel32(model) => {
-                let span = span_of(py, &pool, &model)?;
-                let (rank, landmarks) = (span.dimension(), model.n_vectors());
-                made(py.detach(|| problem(span, classes, ovr, sizes))?, rank, landmarks)
-            }
-            Model::Kernel64(model) => {
-                let span = span_of(py, &pool, &model)?;
-                let (rank, landmarks) = (span.dimension(), model.n_vectors());
-                made(py.detach(|| problem(span, classes, ovr, sizes))?, rank, landmarks)
-            }
-            _ => return Err(PyTypeError::new_err("trainer must be one with support vectors")),
-        })
+        let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
+        let (problem, rank, landmarks) = match trainer.model(py)? {
+            Model::F32(model) => problem(py, &pool, &model, classes, ovr, sizes),
+            Model::F64(model) => problem(py, &pool, &model, classes, ovr, sizes),
+        }?;
+        Ok(Refit { problem: Mutex::new(problem), rank, landmarks })
     }
 
     /// How many features there are: support vectors that others do not span.

@@ -15,8 +15,7 @@ use super::parts::{Parts, check_format, get, item};
 use super::{FIRST, Left, Pool, first_of, in_pieces, lock, unknown, work};
 use crate::fit::Course;
 use crate::{
-    Error, Expansion, Hypothesis, Linear, LinearPanel, Order, Outcome, PANEL, Policy, Progress,
-    Record, Report, Sampling, Solver, data, memory,
+    Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory,
 };
 
 /// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
@@ -64,10 +63,8 @@ pub(super) trait Problem: Send {
 /// What predicts, in its scalar.
 #[derive(Clone)]
 pub(super) enum Model {
-    Linear32(Arc<Linear<f32>>),
-    Linear64(Arc<Linear<f64>>),
-    Kernel32(Arc<Expansion<f32>>),
-    Kernel64(Arc<Expansion<f64>>),
+    F32(crate::Model<f32>),
+    F64(crate::Model<f64>),
 }
 
 /// What a trainer was made with; goes into pickles.
@@ -104,9 +101,14 @@ impl Trainer {
         py.detach(|| f(&mut **lock(&self.problem)))
     }
 
-    /// The last iterate of a kernel problem as what predicts, and how many classes there are.
-    pub(super) fn last(&self, py: Python<'_>) -> PyResult<(Model, usize)> {
-        Ok((self.with_kernel(py, |problem| problem.last())?, self.made.classes))
+    /// What predicts.
+    pub(super) fn model(&self, py: Python<'_>) -> PyResult<Model> {
+        Ok(self.with(py, |problem| problem.model())?)
+    }
+
+    /// What it was made with.
+    pub(super) fn made(&self) -> &Made {
+        &self.made
     }
 
     /// The same with what only a kernel problem has.
@@ -291,18 +293,15 @@ impl Trainer {
         examples: PyRef<'_, Examples>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let model = self.with(py, |problem| problem.model())?;
+        let model = self.model(py)?;
         let mut borrowed = examples.borrow(py)?;
         let view = borrowed.view(true)?;
         let scores = match (model, &view) {
-            (Model::Linear32(w), View::F32(x)) => linear_scores(py, &w, x, threads),
-            (Model::Linear64(w), View::F64(x)) => linear_scores(py, &w, x, threads),
+            (Model::F32(model), View::F32(x)) => scores(py, &model, x, threads),
+            (Model::F64(model), View::F64(x)) => scores(py, &model, x, threads),
             // Weights in another scalar than the rows'.
-            (Model::Linear32(w), View::F64(x)) => linear_scores(py, &converted(&w)?, x, threads),
-            (Model::Linear64(w), View::F32(x)) => linear_scores(py, &converted(&w)?, x, threads),
-            (Model::Kernel32(w), View::F32(x)) => kernel_scores(py, &w, x, threads),
-            (Model::Kernel64(w), View::F64(x)) => kernel_scores(py, &w, x, threads),
-            _ => Err(PyTypeError::new_err("X must have the dtype of the trainer")),
+            (Model::F32(model), View::F64(x)) => scores(py, &model.convert()?, x, threads),
+            (Model::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
         }?;
         Ok(PyArray1::from_vec(py, scores))
     }
@@ -360,72 +359,23 @@ impl Trainer {
 /// What pickles hold: how to restore, and from what parts.
 type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,));
 
-/// The same model for rows in another scalar.
-fn converted<S: Number, T: Number>(model: &Linear<S>) -> Result<Linear<T>, Error> {
-    memory::check::<T>("the model", &[model.state().v.len()])?;
-    Ok(model.convert())
-}
-
-/// Rows that are scored by one thread.
+/// Rows that one thread scores faster than several, of linear models.
 const FEW: usize = 512;
 
-/// Rows that are worth it to lay out the weights of all classes anew.
-const MANY: usize = 64;
-
-/// Features that a sparse row stores, at a guess.
-const STORED: usize = 16;
-
-fn linear_scores<S: Number>(
+fn scores<S: Number>(
     py: Python<'_>,
-    model: &Linear<S>,
+    model: &crate::Model<S>,
     data: &crate::Examples<'_, S>,
     threads: usize,
 ) -> PyResult<Vec<f64>> {
-    let rows = data.rows();
-    model.check_features(rows.n_features())?;
-    let (n, outputs) = (rows.n_rows(), model.outputs());
+    let (n, outputs) = (data.len(), model.outputs());
+    let scoring = py.detach(|| model.scoring(data.rows()))?;
     let mut scores = memory::zeros("the scores", &[n, outputs])?;
-    // Few products are not worth the threads.
-    let pool = Pool::new(threads, n / FEW)?;
-    // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
-    let worth = MANY.max(if rows.is_sparse() { rows.n_features() / STORED } else { 0 });
-    let lay_out = || model.panel().ok().flatten();
-    let panel: Option<LinearPanel<'_, S>> = py.detach(|| if n < worth { None } else { lay_out() });
-    in_pieces(py, first_of(outputs * rows.n_features()), n, &mut |piece| {
-        let (first, out) = (piece.start, &mut scores[piece.start * outputs..piece.end * outputs]);
-        pool.run(|| match &panel {
-            Some(panel) => panel.scores_side_by_side(rows, first, out),
-            None => model.scores_side_by_side(rows, first, out),
-        });
-        data::check_scores(rows, first, outputs, out)
-    })?;
-    Ok(scores)
-}
-
-fn kernel_scores<S: Number>(
-    py: Python<'_>,
-    w: &Expansion<S>,
-    data: &crate::Examples<'_, S>,
-    threads: usize,
-) -> PyResult<Vec<f64>> {
-    let rows = data.rows();
-    w.check_features(rows.n_features())?;
-    let pool = Pool::new(threads, usize::MAX)?;
-    let outputs = w.outputs();
-    let mut scores = memory::zeros("the scores", &[rows.n_rows(), outputs])?;
-    // The room that the products of a row need.
-    py.detach(|| w.no_vectors().check_room(PANEL))?;
-    let first = first_of(w.n_vectors() * (rows.n_features() + outputs));
-    in_pieces(py, first, rows.n_rows(), &mut |piece| {
-        let first = piece.start;
-        let out = &mut scores[first * outputs..piece.end * outputs];
-        let numbers: Vec<usize> = piece.collect();
-        if w.n_vectors() == 0 {
-            // Else no product would meet what they hold.
-            return data::squared_norms(rows, first..first + numbers.len()).map(drop);
-        }
-        pool.run(|| w.scores_side_by_side(rows, &numbers, out));
-        data::check_scores(rows, first, outputs, out)
+    let tasks = if let crate::Model::Linear(_) = model { n / FEW } else { usize::MAX };
+    let pool = Pool::new(threads, tasks)?;
+    in_pieces(py, first_of(scoring.cost()), n, &mut |piece| {
+        let out = &mut scores[piece.start * outputs..piece.end * outputs];
+        pool.run(|| scoring.scores(piece, out))
     })?;
     Ok(scores)
 }
@@ -509,11 +459,7 @@ impl Fit {
     /// Goes on to the end of an epoch: the mean loss, the objective and its bound, nan where they were not evaluated; `None`
     /// at the end of the fit. `progress` is told how many rows were visited, and how many were mistaken.
     #[pyo3(signature = (progress = None))]
-    fn epoch(
-        &self,
-        py: Python<'_>,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Option<Told>> {
+    fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<Option<Told>> {
         let trainer = self.trainer.get();
         let mut borrowed = self.examples.get().borrow(py)?;
         let view = &borrowed.view(true)?;
@@ -524,9 +470,7 @@ impl Fit {
         let pool = Pool::new(self.threads, width.saturating_mul(shards))?;
         let (mistakes, mut seen, mut event) = (AtomicU64::new(0), 0, None);
         let mut tell = |done: usize| match &progress {
-            Some(progress) => {
-                progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop)
-            }
+            Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
             None => Ok(()),
         };
         let first = if cost > 0 { first_of(cost) } else { FIRST };

@@ -586,12 +586,7 @@ fn noise(seed: u64, i: usize, j: usize) -> f64 {
 /// is precomputed; and where there is one, the dual value lies below every objective.
 #[test]
 fn only_positive_kernels_are_certified() {
-    fn check<L: Loss + Clone>(
-        kernel: Kernel,
-        loss: L,
-        data: &Examples<'_, f64>,
-        vouched: bool,
-    ) {
+    fn check<L: Loss + Clone>(kernel: Kernel, loss: L, data: &Examples<'_, f64>, vouched: bool) {
         for params in compositions() {
             let mut trainer = expansion(kernel, loss.clone(), params, data, true);
             if vouched {

@@ -4,6 +4,7 @@
 
 mod budget;
 mod dual;
+mod fit;
 mod generated;
 mod kernels;
 mod laws;

@@ -542,11 +542,7 @@ fn repeated_columns_do_not_shorten_gradients() {
         indptr.push(values.len() as i32);
     }
     let repeated = Csr::new(&indptr, &indices, &values, 3).unwrap();
-    fn bound<'a>(
-        x: impl Into<Matrix<'a, f64>>,
-        problem: &'a Problem,
-        params: Params<Ball>,
-    ) -> f64 {
+    fn bound<'a>(x: impl Into<Matrix<'a, f64>>, problem: &'a Problem, params: Params<Ball>) -> f64 {
         let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
         let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
         let mut learner = Trainer::new(Linear::new(1, 3, 0.0).unwrap(), loss, params).unwrap();

@@ -1,0 +1,105 @@
+//! Frozen models: what predicts while others train.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::data::{Matrix, check_scores, squared_norms};
+use crate::error::Error;
+use crate::expansion::{Expansion, PANEL};
+use crate::hypothesis::Hypothesis;
+use crate::linear::{Linear, LinearPanel};
+use crate::memory;
+use crate::scalar::Scalar;
+
+/// Rows that are worth it to lay out the weights of all classes anew.
+const MANY: usize = 64;
+
+/// Features that a sparse row stores, at a guess.
+const STORED: usize = 16;
+
+/// A model that no longer changes. A copy is O(1).
+#[derive(Clone, Debug)]
+pub enum Model<S> {
+    /// Weights for every output.
+    Linear(Arc<Linear<S>>),
+    /// Support vectors, with coefficients for every output.
+    Kernel(Arc<Expansion<S>>),
+}
+
+impl<S: Scalar> Model<S> {
+    /// Number of scores of a row.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Model::Linear(w) => w.outputs(),
+            Model::Kernel(w) => w.outputs(),
+        }
+    }
+
+    /// The same for rows in another scalar, of linear models. O(size of w).
+    pub fn convert<T: Scalar>(&self) -> Result<Model<T>, Error> {
+        let Model::Linear(w) = self else {
+            return Err(Error::parameter("X", "another dtype", "of the dtype of the support vectors"));
+        };
+        memory::check::<T>("the model", &[w.state().v.len()])?;
+        Ok(Model::Linear(Arc::new(w.convert())))
+    }
+
+    /// Makes ready to score rows of this matrix.
+    pub fn scoring<'a>(&'a self, x: &'a Matrix<'a, S>) -> Result<Scoring<'a, S>, Error> {
+        let mut panel = None;
+        match self {
+            Model::Linear(w) => {
+                w.check_features(x.n_features())?;
+                // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
+                let sparse = if x.is_sparse() { x.n_features() / STORED } else { 0 };
+                if x.n_rows() >= MANY.max(sparse) {
+                    panel = w.panel().ok().flatten();
+                }
+            }
+            Model::Kernel(w) => {
+                w.check_features(x.n_features())?;
+                // The room that the products of a row need.
+                w.no_vectors().check_room(PANEL)?;
+            }
+        }
+        Ok(Scoring { model: self, panel, x })
+    }
+}
+
+/// A model at work on a matrix; see [`Model::scoring`].
+#[derive(Debug)]
+pub struct Scoring<'a, S> {
+    model: &'a Model<S>,
+    panel: Option<LinearPanel<'a, S>>,
+    x: &'a Matrix<'a, S>,
+}
+
+impl<S: Scalar> Scoring<'_, S> {
+    /// About how many multiplications a row takes.
+    pub fn cost(&self) -> usize {
+        let d = self.x.n_features();
+        match self.model {
+            Model::Linear(w) => w.outputs() * d,
+            Model::Kernel(w) => w.n_vectors() * (d + w.outputs()),
+        }
+    }
+
+    /// Writes the scores of these rows, one after the other, on the threads of the current rayon pool. Refuses rows whose
+    /// scores are not finite.
+    pub fn scores(&self, rows: Range<usize>, out: &mut [f64]) -> Result<(), Error> {
+        let first = rows.start;
+        match (self.model, &self.panel) {
+            (Model::Linear(_), Some(panel)) => panel.scores_side_by_side(self.x, first, out),
+            (Model::Linear(w), None) => w.scores_side_by_side(self.x, first, out),
+            // Else no product would meet what they hold.
+            (Model::Kernel(w), _) if w.n_vectors() == 0 => {
+                out.fill(0.0);
+                return squared_norms(self.x, rows).map(drop);
+            }
+            (Model::Kernel(w), _) => {
+                w.scores_side_by_side(self.x, &rows.collect::<Vec<_>>(), out);
+            }
+        }
+        check_scores(self.x, first, self.model.outputs(), out)
+    }
+}

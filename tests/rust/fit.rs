@@ -1,0 +1,819 @@
+//! The fit policy: it reaches what it promises, it is the parts that it is made of, and into how many pieces it is cut
+//! changes no bit.
+
+use pegasos::{
+    Average, Ball, Binary, Block, Budgeted, Certificate, CrammerSinger, Dense, DualAscent,
+    ErrorKind, Event, Examples, Expansion, Fit, Hinge, Hypothesis, Kernel, KernelAscent,
+    KernelProblem, Linear, LinearProblems, Loss, Machine, Maintenance, Matrix, Outcome, Params,
+    Policy, Progress, Refit, Sampling, Scalar, Schedule, Shards, Solver, Span, Trainer,
+};
+
+use crate::generated::{HINGE, Problem, Rule, flat, trainer};
+
+const FOUR: CrammerSinger = CrammerSinger { classes: 4 };
+
+/// Each of four classes against the rest.
+fn rest() -> [Binary<Hinge>; 4] {
+    [0, 1, 2, 3].map(|positive| Binary { loss: Hinge, positive })
+}
+
+/// Problems at w = 0, one for each loss.
+fn at_zero<S: Scalar, L: Loss + Clone>(
+    losses: &[L],
+    d: usize,
+    params: Params,
+) -> LinearProblems<S, L> {
+    LinearProblems::new(losses.iter().map(|loss| trainer(loss.clone(), d, params)).collect())
+}
+
+/// All events of what is left of a fit, in pieces of this size, and its end.
+fn course<S: Scalar, P: pegasos::Problem<S>>(
+    fit: &mut Fit<P>,
+    data: &Examples<'_, S>,
+    size: usize,
+) -> (Vec<Event>, Outcome) {
+    let mut events = Vec::new();
+    loop {
+        match fit.advance(data, size).unwrap() {
+            Progress::Going { .. } => {}
+            Progress::Epoch(event) => events.push(event),
+            Progress::Over(outcome) => return (events, outcome),
+        }
+    }
+}
+
+/// The next event of a fit that is not over.
+fn epoch<S: Scalar, P: pegasos::Problem<S>>(fit: &mut Fit<P>, data: &Examples<'_, S>) -> Event {
+    loop {
+        match fit.advance(data, usize::MAX).unwrap() {
+            Progress::Going { .. } => {}
+            Progress::Epoch(event) => return event,
+            Progress::Over(outcome) => panic!("{outcome:?}"),
+        }
+    }
+}
+
+/// Events as they can be compared, not known or known.
+fn bits(events: &[Event]) -> Vec<[u64; 4]> {
+    let of = |Event { loss, certificate: Certificate { primal, dual }, visits }: &Event| {
+        [loss.to_bits(), primal.to_bits(), dual.to_bits(), *visits]
+    };
+    events.iter().map(of).collect()
+}
+
+/// The weights of all problems.
+fn weights<S: Scalar, L: Loss + Clone>(problems: &LinearProblems<S, L>) -> Vec<Vec<f64>> {
+    problems.results().unwrap().iter().map(flat).collect()
+}
+
+/// The problem's labels as each of four classes against the rest sees them.
+fn against(problem: &Problem, class: u32) -> Problem {
+    let y = problem.y.iter().map(|&y| u32::from(y == class)).collect();
+    Problem { y, ..problem.clone() }
+}
+
+/// What is claimed at the end is so: by the objective written out, and by optima that dual ascent finds from nothing.
+fn reaches<'a, S: Scalar, L: Loss + Clone + Send>(
+    losses: &[L],
+    parts: &[(Rule, Problem)],
+    x: impl Into<Matrix<'a, S>>,
+    problem: &'a Problem,
+    lambda: f64,
+) {
+    let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+    // Of weights in f32 that a trainer keeps times lambda t.
+    let rounding = if size_of::<S>() == 4 { 1e-5 } else { 1e-9 };
+    let mut best = Certificate { primal: 0.0, dual: 0.0 };
+    for loss in losses {
+        let mut ascent =
+            DualAscent::new(loss.clone(), lambda, problem.n, problem.d, 1.0).unwrap();
+        ascent.leap(&data, 1e-6).unwrap();
+        let found = ascent.solve(&data, 1e-6, 100_000, 7).unwrap();
+        best.primal += found.primal;
+        best.dual += found.dual;
+    }
+    for tol in [1e-2, 1e-5] {
+        let policy = Policy { tol: Some(tol), max_epochs: 10_000, ..Policy::default() };
+        let params = Params { lambda, ..Params::default() };
+        let mut fit = Fit::new(at_zero::<S, L>(losses, problem.d, params), policy);
+        let (events, outcome) = course(&mut fit, &data, usize::MAX);
+        let certificate = events.last().unwrap().certificate;
+        let what = format!("{} at {lambda} to {tol}: {certificate:?}", losses.len());
+        assert_eq!(outcome, Outcome::Reached, "{what}");
+        assert!(certificate.relative_gap() <= tol, "{what}");
+        let objective = |(w, (rule, part)): (Vec<f64>, &(Rule, Problem))| {
+            part.objective(*rule, &w, 1.0, lambda)
+        };
+        let primal: f64 = weights(fit.problem()).into_iter().zip(parts).map(objective).sum();
+        assert!((certificate.primal / primal - 1.0).abs() < rounding, "{what}, not {primal}");
+        assert!(certificate.dual <= best.primal * (1.0 + rounding), "{what}, {best:?}");
+        assert!(certificate.primal >= best.dual * (1.0 - rounding), "{what}, {best:?}");
+    }
+}
+
+#[test]
+fn auto_reaches_the_tolerance() {
+    let binary = Problem::new(300, 6, 50).rounded();
+    let mut classes = Problem::of_classes(300, 6, 4, 51).rounded();
+    classes.y.iter_mut().step_by(7).for_each(|y| *y = (*y + 1) % 4);
+    let one = [(Rule::HINGE, binary.clone())];
+    let all = [(Rule::CrammerSinger(4), classes.clone())];
+    let each = [0, 1, 2, 3].map(|class| (Rule::HINGE, against(&classes, class)));
+    // Where lambda n is below 1 dual ascent begins at once.
+    for lambda in [1e-3, 1e-2, 1.0] {
+        fn layouts<L: Loss + Clone + Send>(
+            losses: &[L],
+            parts: &[(Rule, Problem)],
+            problem: &Problem,
+            lambda: f64,
+        ) {
+            let single = problem.single();
+            let dense = Dense::new(&single, problem.n, problem.d).unwrap();
+            let (csr, csr_f32) = (problem.csr(), problem.csr_of(|x| x as f32));
+            reaches::<f32, L>(losses, parts, dense, problem, lambda);
+            reaches::<f64, L>(losses, parts, problem.dense(), problem, lambda);
+            reaches::<f32, L>(losses, parts, csr_f32.view(), problem, lambda);
+            reaches::<f64, L>(losses, parts, csr.view(), problem, lambda);
+        }
+        layouts(&[HINGE], &one, &binary, lambda);
+        layouts(&[FOUR], &all, &classes, lambda);
+        layouts(&rest(), &each, &classes, lambda);
+    }
+}
+
+/// Where nothing but dual ascent is asked for, the fit is it, and so is its certificate.
+#[test]
+fn the_dual_solver_is_dual_ascent() {
+    fn law<S: Scalar, L: Loss + Clone + Send>(loss: L, data: &Examples<'_, S>, d: usize) {
+        for (lambda, tol, max_epochs) in [(1e-3, 1e-4, 1000), (1.0, 1e-6, 1000), (1e-5, 0.0, 3)] {
+            let policy =
+                Policy { solver: Solver::Dual, tol: Some(tol), max_epochs, ..Policy::default() };
+            let params = Params { lambda, ..Params::default() };
+            let mut fit = Fit::new(at_zero::<S, L>(&[loss.clone()], d, params), policy);
+            let mut ascent = DualAscent::new(loss.clone(), lambda, data.len(), d, 1.0).unwrap();
+            let want = ascent.solve(data, tol, max_epochs, 0).unwrap();
+            let mut last = epoch(&mut fit, data);
+            while last.certificate != want {
+                last = epoch(&mut fit, data);
+            }
+            assert_eq!(fit.problem().results().unwrap(), [ascent.result::<S>()]);
+            let reached = want.relative_gap() <= tol;
+            let outcome = if reached { Outcome::Reached } else { Outcome::Exhausted };
+            assert_eq!(course(&mut fit, data, usize::MAX), (Vec::new(), outcome));
+            // A trainer that goes on from there, as if it had made as many steps.
+            let trainer = fit.problem().trainers().next().unwrap();
+            assert!(trainer.t() > 0 && trainer.t().is_multiple_of(data.len() as u64));
+            let primal = trainer.certificate(data).unwrap().primal;
+            let rounding = if size_of::<S>() == 4 { 1e-5 } else { 1e-12 };
+            assert!((primal / want.primal - 1.0).abs() < rounding, "{primal}, not {want:?}");
+        }
+    }
+    let problem = Problem::of_classes(200, 6, 4, 52);
+    let single = problem.single();
+    let x = Dense::new(&single, 200, 6).unwrap();
+    let narrow = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+    let csr = problem.csr();
+    let sparse = Examples::new(csr.view(), &problem.y, None).unwrap();
+    law(HINGE, &narrow, 6);
+    law(FOUR, &narrow, 6);
+    law(HINGE, &sparse, 6);
+    law(FOUR, &sparse, 6);
+}
+
+/// An epoch of Pegasos, then dual ascent from its very point.
+#[test]
+fn auto_is_pegasos_and_then_dual_ascent() {
+    let problem = Problem::of_classes(200, 6, 4, 53);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let (params, tol) = (Params { lambda: 0.02, ..Params::default() }, 1e-6);
+    let policy = Policy { tol: Some(tol), seed: 3, max_epochs: 1000, ..Policy::default() };
+    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 6, params), policy);
+    let mut trainer = trainer::<f64, _>(FOUR, 6, params);
+    trainer.keep_ledger(200);
+    let report = trainer.run(&data, Sampling::Shuffle.epoch(200, 3, 0).unwrap()).unwrap();
+    let first = epoch(&mut fit, &data);
+    assert_eq!((first.loss, first.visits), (report.loss / 200.0, 200));
+    let mut ascent = DualAscent::take_over(&trainer, &data).unwrap();
+    // Crammer and Singer's loss has no leaps that would come between.
+    let want = ascent.solve(&data, tol, 999, 3).unwrap();
+    assert!(want.relative_gap() <= tol);
+    let mut last = epoch(&mut fit, &data);
+    while last.certificate.primal.is_nan() {
+        last = epoch(&mut fit, &data);
+    }
+    assert_eq!(last.certificate, want);
+    assert_eq!(fit.problem().results().unwrap(), [ascent.result::<f64>()]);
+    assert_eq!(course(&mut fit, &data, 10), (Vec::new(), Outcome::Reached));
+}
+
+/// Runs it in pieces of many sizes: the same events, the same end, and the same in `state`.
+fn pieces<S: Scalar, P: pegasos::Problem<S>, T: PartialEq>(
+    what: &str,
+    make: impl Fn() -> P,
+    state: impl Fn(P) -> T,
+    data: &Examples<'_, S>,
+    policy: Policy,
+) -> (Vec<Event>, Outcome) {
+    let run = |size| {
+        let mut fit = Fit::new(make(), policy);
+        let (events, outcome) = course(&mut fit, data, size);
+        assert_eq!(fit.advance(data, size).unwrap(), Progress::Over(outcome));
+        (events, outcome, state(fit.into_problem()))
+    };
+    let (events, outcome, end) = run(usize::MAX);
+    for size in [1, 7, 1000] {
+        let (other_events, other_outcome, other_end) = run(size);
+        assert_eq!(bits(&other_events), bits(&events), "{what} {policy:?} in pieces of {size}");
+        assert_eq!(other_outcome, outcome, "{what} {policy:?} in pieces of {size}");
+        assert!(other_end == end, "{what} {policy:?} in pieces of {size}");
+    }
+    (events, outcome)
+}
+
+/// The hypotheses and steps of linear problems.
+fn state_of<S: Scalar, L: Loss>(problems: LinearProblems<S, L>) -> Vec<(Linear<S>, u64, u64)> {
+    let of = |t: &Trainer<Linear<S>, L>| (t.hypothesis().clone(), t.t(), t.updates());
+    problems.trainers().map(of).collect()
+}
+
+#[test]
+fn pieces_change_no_bit() {
+    fn law<S: Scalar, L: Loss + Clone + Send>(losses: &[L], data: &Examples<'_, S>, d: usize) {
+        let auto = Policy { max_epochs: 30, ..Policy::default() };
+        let pegasos = Policy { solver: Solver::Pegasos, ..auto };
+        let plain = |lambda| Params { lambda, ..Params::default() };
+        let cases = [
+            // A leap after five epochs, then on.
+            (plain(1e-5), Policy { tol: Some(1e-9), ..auto }),
+            (plain(0.02), Policy { tol: Some(1e-5), ..auto }),
+            (plain(0.02), Policy { solver: Solver::Dual, sampling: Sampling::Blocks, ..auto }),
+            (plain(0.02), Policy { tol: Some(1e-2), max_epochs: 13, ..pegasos }),
+            (plain(0.02), Policy { tol: None, max_epochs: 3, ..auto }),
+            (
+                Params { block: Block::Mean(9), average: Average::Uniform, ..plain(0.02) },
+                Policy { tol: None, max_epochs: 3, ..pegasos },
+            ),
+            (
+                Params { set: Some(Ball { radius: 1.0 }), ..plain(0.02) },
+                Policy { sampling: Sampling::Replacement, ..auto },
+            ),
+            (
+                Params { block: Block::Delayed(5), ..plain(0.02) },
+                Policy { max_epochs: 4, ..pegasos },
+            ),
+            (plain(0.02), Policy { shards: 3, max_epochs: 4, ..pegasos }),
+            (
+                Params { block: Block::Mean(9), ..plain(0.02) },
+                Policy { shards: 4, tol: None, max_epochs: 3, ..auto },
+            ),
+        ];
+        for (params, policy) in cases {
+            let make = || at_zero::<S, L>(losses, d, params);
+            let what = format!("{} problems {params:?}", losses.len());
+            pieces(&what, make, state_of, data, policy);
+        }
+    }
+    let problem = Problem::of_classes(130, 5, 4, 54);
+    let single = problem.single();
+    let x = Dense::new(&single, 130, 5).unwrap();
+    let narrow = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
+    let csr = problem.csr();
+    let sparse = Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
+    law(&[HINGE], &narrow, 5);
+    law(&[FOUR], &narrow, 5);
+    law(&rest(), &narrow, 5);
+    law(&[HINGE], &sparse, 5);
+    law(&[FOUR], &sparse, 5);
+    law(&rest(), &sparse, 5);
+}
+
+/// A binary problem of many rows at a weak lambda, so that the leap is made and worth it.
+#[test]
+fn pieces_change_no_bit_of_a_leap() {
+    let mut problem = Problem::new(400, 4, 55).unweighted();
+    problem.y.iter_mut().step_by(5).for_each(|y| *y = 1 - *y);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 1e-6, ..Params::default() };
+    let policy = Policy { tol: Some(1e-3), max_epochs: 50, ..Policy::default() };
+    let make = || at_zero::<f64, _>(&[HINGE], 4, params);
+    let (events, outcome) = pieces("leap", make, state_of, &data, policy);
+    assert_eq!(outcome, Outcome::Reached);
+    assert!(events.len() > 5, "{}", events.len());
+    // Without it: far from there.
+    let dual = Policy { solver: Solver::Dual, ..policy };
+    let (events, outcome) = course(&mut Fit::new(make(), dual), &data, usize::MAX);
+    assert_eq!((events.len(), outcome), (50, Outcome::Exhausted));
+    assert!(events[49].certificate.relative_gap() > 0.1, "{:?}", events[49]);
+}
+
+#[test]
+#[cfg(feature = "rayon")]
+fn threads_change_no_bit_of_a_fit() {
+    let problem = Problem::of_classes(130, 5, 4, 56);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    for (lambda, shards) in [(1e-4, 1), (0.02, 1), (0.02, 3)] {
+        let params = Params { lambda, ..Params::default() };
+        let policy = Policy { tol: Some(1e-6), max_epochs: 20, shards, ..Policy::default() };
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut fit = Fit::new(at_zero::<f64, _>(&rest(), 5, params), policy);
+                let (events, outcome) = course(&mut fit, &data, 50);
+                (bits(&events), outcome, state_of(fit.into_problem()))
+            })
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(3), "{params:?} {policy:?}");
+    }
+}
+
+const KERNEL: Kernel = Kernel::Rbf { gamma: 0.5 };
+
+fn unlimited<S: Scalar, L: Loss + Clone>(
+    loss: L,
+    d: usize,
+    params: Params,
+) -> KernelProblem<Expansion<S>, L> {
+    let outputs = loss.zeros().as_ref().len();
+    let w = Expansion::new(KERNEL, outputs, d).unwrap();
+    KernelProblem::from(Trainer::new(w, loss, params).unwrap())
+}
+
+fn budgeted<S: Scalar, L: Loss + Clone>(
+    loss: L,
+    d: usize,
+    params: Params,
+) -> KernelProblem<Budgeted<S>, L> {
+    let outputs = loss.zeros().as_ref().len();
+    let w = Budgeted::new(KERNEL, outputs, d, Some(20), Maintenance::Merge).unwrap();
+    KernelProblem::from(Trainer::new(w, loss, params).unwrap())
+}
+
+#[test]
+fn pieces_change_no_bit_with_kernels() {
+    fn law<S: Scalar, L: Loss + Clone + Send>(loss: L, data: &Examples<'_, S>, d: usize) {
+        fn state<H: Machine, L: Loss + Clone>(
+            mut problem: KernelProblem<H, L>,
+        ) -> (pegasos::ExpansionState<H::Scalar>, u64, u64)
+        where
+            pegasos::ExpansionState<H::Scalar>: PartialEq,
+        {
+            let model = problem.model().unwrap();
+            let trainer = problem.trainer();
+            (model.state(), trainer.t(), trainer.updates())
+        }
+        let auto = Policy { max_epochs: 5, ..Policy::default() };
+        let pegasos = Policy { solver: Solver::Pegasos, ..auto };
+        let plain = Params { lambda: 0.01, ..Params::default() };
+        let recent = Params { average: Average::Recent { window: 40 }, ..plain };
+        for (params, policy) in [
+            (plain, Policy { tol: Some(1e-6), ..auto }),
+            (plain, Policy { tol: Some(1e-3), solver: Solver::Dual, ..auto }),
+            (plain, pegasos),
+            (plain, Policy { tol: None, ..pegasos }),
+            // 96 rows are a panel, and whole batches.
+            (Params { block: Block::Mean(12), ..plain }, pegasos),
+            (Params { set: Some(Ball { radius: 2.0 }), ..plain }, auto),
+            (recent, Policy { tol: None, ..pegasos }),
+        ] {
+            pieces("kernel", || unlimited::<S, L>(loss.clone(), d, params), state, data, policy);
+        }
+        for (params, policy) in [(recent, auto), (plain, Policy { tol: None, ..pegasos })] {
+            pieces("budget", || budgeted::<S, L>(loss.clone(), d, params), state, data, policy);
+        }
+    }
+    let problem = Problem::of_classes(250, 5, 4, 57);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    law(HINGE, &data, 5);
+    law(FOUR, &data, 5);
+    let single = problem.single();
+    let x = Dense::new(&single, 250, 5).unwrap();
+    let narrow = Examples::new(x, &problem.y, None).unwrap();
+    law(HINGE, &narrow, 5);
+}
+
+/// Of a refit, with the features of all examples kept, and of few.
+#[test]
+fn pieces_change_no_bit_of_a_refit() {
+    let problem = Problem::new(1500, 3, 58).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let landmarks: Vec<usize> = (0..1500).step_by(60).collect();
+    let span = Span::new(KERNEL, data.rows(), &landmarks).unwrap();
+    for bytes in [usize::MAX, 0] {
+        for lambda in [1e-2, 1e-5] {
+            let make = || Refit::new(span.clone(), &[HINGE], lambda, 1500, bytes).unwrap();
+            let policy = Policy { tol: Some(1e-4), ..Policy::default() };
+            let (events, _) = pieces("refit", make, |refit| refit.coefs(), &data, policy);
+            // And the whole of it is `solve`.
+            let mut refit = make();
+            let certificate = refit.solve(&data, 1e-4, policy.max_epochs, 0).unwrap();
+            assert_eq!(events.last().unwrap().certificate, certificate);
+        }
+    }
+}
+
+#[test]
+fn without_a_tolerance_pegasos_is_plain_runs() {
+    fn law<S: Scalar, L: Loss + Clone + Send>(losses: &[L], data: &Examples<'_, S>, d: usize) {
+        let n = data.len();
+        let base = Params { lambda: 0.02, ..Params::default() };
+        let constant = Schedule::Constant { eta0: 0.1 };
+        for params in [
+            base,
+            Params { block: Block::Mean(7), ..base },
+            Params { block: Block::Delayed(7), ..base },
+            Params { average: Average::Polynomial, average_from: 30, ..base },
+            Params { set: Some(Ball { radius: 1.0 }), schedule: constant, ..base },
+        ] {
+            for sampling in
+                [Sampling::Shuffle, Sampling::Blocks, Sampling::Replacement, Sampling::Storage]
+            {
+                let policy = Policy {
+                    solver: Solver::Pegasos,
+                    tol: None,
+                    max_epochs: 4,
+                    sampling,
+                    seed: 9,
+                    ..Policy::default()
+                };
+                let mut fit = Fit::new(at_zero::<S, L>(losses, d, params), policy);
+                let (events, outcome) = course(&mut fit, data, usize::MAX);
+                assert_eq!((events.len(), outcome), (4, Outcome::Exhausted));
+                // Half of it, and then the other half.
+                let mut half = Fit::new(
+                    at_zero::<S, L>(losses, d, params),
+                    Policy { max_epochs: 2, ..policy },
+                );
+                half.run(data).unwrap();
+                let rest = Policy { max_epochs: 2, first_epoch: 2, going_on: true, ..policy };
+                let mut halves = Fit::new(half.into_problem(), rest);
+                halves.run(data).unwrap();
+
+                let mut want: Vec<_> =
+                    losses.iter().map(|loss| trainer::<S, _>(loss.clone(), d, params)).collect();
+                for (number, event) in (0..4).zip(&events) {
+                    let (mut loss, mut visits) = (0.0, 0);
+                    for trainer in &mut want {
+                        let order = sampling.epoch(n, 9, number).unwrap();
+                        let report = trainer.run(data, order).unwrap();
+                        loss += report.loss;
+                        visits += report.examples;
+                    }
+                    assert_eq!((event.loss, event.visits), (loss / visits as f64, visits));
+                    assert!(event.certificate.primal.is_nan());
+                }
+                for fit in [&fit, &halves] {
+                    for (got, want) in fit.problem().trainers().zip(&want) {
+                        assert_eq!(got.hypothesis(), want.hypothesis(), "{params:?} {sampling:?}");
+                        assert_eq!(got.t(), want.t());
+                    }
+                }
+            }
+        }
+    }
+    let problem = Problem::of_classes(90, 5, 4, 59);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    law(&[HINGE], &data, 5);
+    law(&[FOUR], &data, 5);
+    law(&rest(), &data, 5);
+    let csr = problem.csr_of(|x| x as f32);
+    let sparse = Examples::new(csr.view(), &problem.y, None).unwrap();
+    law(&[HINGE], &sparse, 5);
+    law(&[FOUR], &sparse, 5);
+    law(&rest(), &sparse, 5);
+}
+
+/// As equal parts of an epoch as whole batches make.
+fn parts(order: &[usize], shards: usize, batch: usize) -> Vec<&[usize]> {
+    let steps = order.len().div_ceil(batch);
+    let bound = |k: usize| (k * steps / shards * batch).min(order.len());
+    (0..shards).map(|k| &order[bound(k)..bound(k + 1)]).collect()
+}
+
+#[test]
+fn shards_are_shards() {
+    fn law<L: Loss + Clone + Send>(losses: &[L], data: &Examples<'_, f64>, d: usize) {
+        let n = data.len();
+        let base = Params { lambda: 0.02, ..Params::default() };
+        for (params, batch) in [
+            (base, 1),
+            (Params { block: Block::Mean(4), ..base }, 4),
+            (Params { average: Average::Uniform, ..base }, 1),
+            (Params { set: Some(Ball { radius: 1.0 }), ..base }, 1),
+        ] {
+            for shards in [2, 3, 5] {
+                let policy = Policy { tol: Some(0.0), max_epochs: 3, shards, ..Policy::default() };
+                let mut fit = Fit::new(at_zero::<f64, L>(losses, d, params), policy);
+                let (events, outcome) = course(&mut fit, data, usize::MAX);
+                assert_eq!(events.len(), 3);
+                assert_eq!(outcome, Outcome::Exhausted);
+                let mut want: Vec<_> =
+                    losses.iter().map(|loss| trainer::<f64, _>(loss.clone(), d, params)).collect();
+                want.iter_mut().for_each(|trainer| trainer.keep_ledger(n));
+                for (number, event) in (0..3).zip(&events) {
+                    let order: Vec<usize> =
+                        Sampling::Shuffle.epoch(n, 0, number).unwrap().collect();
+                    let parts = parts(&order, shards, batch);
+                    let sizes: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+                    let (mut loss, mut visits) = (0.0, 0);
+                    let mut sum = Certificate { primal: 0.0, dual: 0.0 };
+                    for trainer in &mut want {
+                        let mut split = Shards::split(trainer, &sizes).unwrap();
+                        let report = split.run(data, &parts).unwrap();
+                        split.merge_into(trainer).unwrap();
+                        loss += report.loss;
+                        visits += report.examples;
+                        let certificate = trainer.certificate(data).unwrap();
+                        sum.primal += certificate.primal;
+                        sum.dual += certificate.dual;
+                    }
+                    let want = Event { loss: loss / visits as f64, certificate: sum, visits };
+                    assert_eq!(bits(&[*event]), bits(&[want]), "{params:?} {shards}");
+                }
+                for (got, want) in fit.problem().trainers().zip(&want) {
+                    assert_eq!(got.hypothesis(), want.hypothesis(), "{params:?} {shards}");
+                    assert_eq!(got.t(), want.t());
+                }
+            }
+        }
+    }
+    let problem = Problem::of_classes(77, 5, 4, 60);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    law(&[HINGE], &data, 5);
+    law(&[FOUR], &data, 5);
+    law(&rest(), &data, 5);
+    for shards in [0, 78] {
+        let policy = Policy { shards, ..Policy::default() };
+        let mut fit = Fit::new(at_zero::<f64, _>(&[HINGE], 5, Params::default()), policy);
+        assert_eq!(refused(fit.advance(&data, 10)), "shards");
+    }
+    // Nor are there any with kernels.
+    let policy = Policy { shards: 2, ..Policy::default() };
+    let mut fit = Fit::new(unlimited::<f64, _>(HINGE, 5, Params::default()), policy);
+    assert_eq!(refused(fit.run(&data)), "shards");
+}
+
+/// The name of the parameter that is refused.
+fn refused<T>(result: Result<T, pegasos::Error>) -> String {
+    match result.err().expect("an error").kind() {
+        ErrorKind::Parameter { name, .. } => (*name).to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Dual ascent goes on from plain Pegasos alone; who does not insist on it gets Pegasos.
+#[test]
+fn the_dual_solver_wants_plain_pegasos() {
+    fn law<S: Scalar, P: pegasos::Problem<S>, T: PartialEq>(
+        make: impl Fn() -> P,
+        state: impl Fn(P) -> T,
+        data: &Examples<'_, S>,
+        policy: Policy,
+    ) {
+        let with = |solver| Fit::new(make(), Policy { solver, max_epochs: 4, ..policy });
+        let mut dual = with(Solver::Dual);
+        assert_eq!(refused(dual.advance(data, 10)), "solver", "{policy:?}");
+        assert_eq!(refused(dual.run(data)), "solver", "{policy:?}");
+        let (mut auto, mut pegasos) = (with(Solver::Auto), with(Solver::Pegasos));
+        let ((a, ended), (b, also)) =
+            (course(&mut auto, data, usize::MAX), course(&mut pegasos, data, usize::MAX));
+        assert_eq!(bits(&a), bits(&b), "{policy:?}");
+        assert_eq!(ended, also, "{policy:?}");
+        assert!(state(auto.into_problem()) == state(pegasos.into_problem()), "{policy:?}");
+    }
+    let problem = Problem::of_classes(90, 5, 4, 61);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let base = Params { lambda: 0.02, ..Params::default() };
+    let ball = Some(Ball { radius: 1.0 });
+    let policy = Policy::default();
+    for params in [
+        Params { set: ball, ..base },
+        Params { block: Block::Mean(3), ..base },
+        Params { block: Block::Delayed(3), ..base },
+        Params { average: Average::Uniform, ..base },
+        Params { schedule: Schedule::Constant { eta0: 0.1 }, ..base },
+    ] {
+        law(|| at_zero::<f64, _>(&[HINGE], 5, params), state_of, &data, policy);
+        law(|| at_zero::<f64, _>(&rest(), 5, params), state_of, &data, policy);
+    }
+    for policy in [
+        Policy { sampling: Sampling::Replacement, ..policy },
+        Policy { shards: 2, ..policy },
+        Policy { going_on: true, ..policy },
+    ] {
+        law(|| at_zero::<f64, _>(&[FOUR], 5, base), state_of, &data, policy);
+    }
+    let kernel = || unlimited::<f64, _>(HINGE, 5, Params { set: ball, ..base });
+    law(kernel, |mut problem| problem.model().unwrap().state(), &data, policy);
+    let budget = || budgeted::<f64, _>(HINGE, 5, base);
+    law(budget, |mut problem| problem.model().unwrap().state(), &data, policy);
+}
+
+/// The objective of a model with kernels, written out by its scores.
+fn objective<L: Loss>(
+    loss: &L,
+    w: &Expansion<f64>,
+    data: &Examples<'_, f64>,
+    problem: &Problem,
+    lambda: f64,
+) -> f64 {
+    let (mut scores, mut scratch) = (vec![0.0; w.outputs()], vec![0.0; w.outputs()]);
+    let mut sum = 0.0;
+    for i in 0..problem.n {
+        w.score(data.rows().row(i), &mut scores);
+        sum += problem.weight[i] * loss.value_and_coef(&scores, problem.y[i], &mut scratch);
+    }
+    lambda / 2.0 * w.norm2_afresh() + sum / problem.n as f64
+}
+
+#[test]
+fn auto_reaches_the_tolerance_with_kernels() {
+    fn law<L: Loss + Clone + Send>(loss: L, problem: &Problem) {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        for lambda in [1e-4, 1e-2] {
+            for tol in [1e-2, 1e-4] {
+                let policy = Policy { tol: Some(tol), ..Policy::default() };
+                let params = Params { lambda, ..Params::default() };
+                let mut fit = Fit::new(unlimited::<f64, _>(loss.clone(), problem.d, params), policy);
+                let (events, outcome) = course(&mut fit, &data, usize::MAX);
+                let certificate = events.last().unwrap().certificate;
+                let what = format!("{lambda} {tol} {certificate:?}");
+                assert_eq!(outcome, Outcome::Reached, "{what}");
+                assert!(certificate.relative_gap() <= tol, "{what}");
+                let model = fit.into_problem().model().unwrap();
+                let primal = objective(&loss, &model, &data, problem, lambda);
+                assert!((certificate.primal / primal - 1.0).abs() < 1e-9, "{what}, not {primal}");
+
+                let mut ascent =
+                    KernelAscent::new(KERNEL, loss.clone(), lambda, &data, 1 << 30).unwrap();
+                let want = ascent.solve(&data, tol, 10_000).unwrap();
+                assert!(want.relative_gap() <= tol);
+                let apart = (want.primal - certificate.primal).abs();
+                assert!(apart <= tol * want.primal.max(certificate.primal), "{what}, not {want:?}");
+                assert!(certificate.dual <= want.primal && want.dual <= certificate.primal);
+            }
+        }
+    }
+    law(HINGE, &Problem::new(400, 5, 62));
+    law(FOUR, &Problem::of_classes(400, 5, 4, 62));
+}
+
+/// Where nothing is certified, a fit ends when the loss of an epoch has not come `tol` below the best one before for as
+/// many epochs as there is patience.
+#[test]
+fn a_budget_ends_by_patience() {
+    fn law<L: Loss + Clone + Send>(loss: L, data: &Examples<'_, f64>) {
+        let params = Params { lambda: 0.01, ..Params::default() };
+        for (tol, patience) in [(1e-3, 5), (1e-2, 2), (0.0, 3)] {
+            let policy = Policy { tol: Some(tol), patience, max_epochs: 1000, ..Policy::default() };
+            let mut fit = Fit::new(budgeted::<f64, _>(loss.clone(), 5, params), policy);
+            let (events, outcome) = course(&mut fit, data, usize::MAX);
+            assert_eq!(outcome, Outcome::Reached);
+            let (mut best, mut idle) = (f64::INFINITY, 0);
+            for (k, event) in events.iter().enumerate() {
+                assert!(event.certificate.primal.is_nan() && event.certificate.dual.is_nan());
+                assert_eq!(event.visits, data.len() as u64);
+                idle = if event.loss > best - tol { idle + 1 } else { 0 };
+                best = best.min(event.loss);
+                assert_eq!(idle >= patience, k + 1 == events.len(), "{k} of {}", events.len());
+            }
+            assert!(events.len() < 1000);
+            assert_eq!(fit.problem().trainer().t(), (events.len() * data.len()) as u64);
+        }
+    }
+    let problem = Problem::of_classes(300, 5, 4, 63);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    law(HINGE, &data);
+    law(FOUR, &data);
+}
+
+/// Patience ends linear problems and kernels without a certificate, too; their objective is evaluated at the end.
+#[test]
+fn what_has_no_certificate_ends_by_patience() {
+    fn law<P: pegasos::Problem<f64>>(problem: P, data: &Examples<'_, f64>, policy: Policy) {
+        let tol = policy.tol.unwrap();
+        let mut fit = Fit::new(problem, policy);
+        let (events, outcome) = course(&mut fit, data, usize::MAX);
+        assert_eq!(outcome, Outcome::Reached);
+        let (mut best, mut idle) = (f64::INFINITY, 0);
+        for (k, event) in events.iter().enumerate() {
+            assert!(event.certificate.dual.is_nan());
+            idle = if event.loss > best - tol { idle + 1 } else { 0 };
+            best = best.min(event.loss);
+            assert_eq!(idle >= policy.patience, k + 1 == events.len(), "{k} of {}", events.len());
+        }
+        let last = fit.run(data).unwrap();
+        assert!(last.certificate.primal.is_finite() && last.certificate.dual.is_nan(), "{last:?}");
+    }
+    let problem = Problem::of_classes(200, 5, 4, 64);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let set = Some(Ball { radius: 2.0 });
+    let params = Params { lambda: 0.01, set, ..Params::default() };
+    for (tol, patience) in [(1e-3, 5), (1e-2, 2)] {
+        let policy = Policy { tol: Some(tol), patience, max_epochs: 1000, ..Policy::default() };
+        law(at_zero::<f64, _>(&[HINGE], 5, params), &data, policy);
+        law(at_zero::<f64, _>(&rest(), 5, params), &data, policy);
+        law(unlimited::<f64, _>(FOUR, 5, params), &data, policy);
+        let plain = Params { set: None, ..params };
+        let drawn = Policy { sampling: Sampling::Replacement, ..policy };
+        law(at_zero::<f64, _>(&[FOUR], 5, plain), &data, drawn);
+    }
+}
+
+/// Stopped after an epoch, a fit evaluates what is not known of its end, and no more.
+#[test]
+fn a_stop_evaluates_what_is_not_known() {
+    let problem = Problem::of_classes(150, 5, 4, 65);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let params = Params { lambda: 0.02, ..Params::default() };
+    // Without a tolerance nothing is evaluated, with one epochs 1 to 10, 12, ...
+    for (tol, epochs, known) in [(None, 3, false), (Some(0.0), 3, true), (Some(0.0), 11, false)] {
+        let policy = Policy { tol, until_stopped: true, max_epochs: 100, ..Policy::default() };
+        let mut fit = Fit::new(at_zero::<f64, _>(&rest(), 5, params), policy);
+        let mut last = epoch(&mut fit, &data);
+        for _ in 1..epochs {
+            last = epoch(&mut fit, &data);
+        }
+        assert_eq!(last.certificate.primal.is_finite(), known, "{policy:?}");
+        let mut want = Certificate { primal: 0.0, dual: 0.0 };
+        for trainer in fit.problem().trainers() {
+            let certificate = trainer.certificate(&data).unwrap();
+            want.primal += certificate.primal;
+            want.dual += certificate.dual;
+        }
+        assert_eq!(want.dual.is_nan(), tol.is_none());
+        fit.stop();
+        assert_eq!(fit.problem().trainers().next().unwrap().t(), epochs * 150);
+        let (events, outcome) = course(&mut fit, &data, 10);
+        assert_eq!((events.len(), outcome), (0, Outcome::Reached));
+        let end = fit.run(&data).unwrap();
+        assert_eq!(bits(&[end]), bits(&[Event { certificate: want, ..last }]), "{policy:?}");
+        assert_eq!(fit.problem().trainers().next().unwrap().t(), epochs * 150);
+    }
+    // In dual ascent: what it has found so far.
+    let policy = Policy { solver: Solver::Dual, tol: Some(1e-9), ..Policy::default() };
+    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+    assert!(epoch(&mut fit, &data).certificate.primal.is_nan());
+    let w = flat(&fit.problem().results().unwrap()[0]);
+    fit.stop();
+    let end = fit.run(&data).unwrap();
+    let primal = problem.objective(Rule::CrammerSinger(4), &w, 1.0, 0.02);
+    assert!((end.certificate.primal / primal - 1.0).abs() < 1e-9, "{end:?}, not {primal}");
+    assert!(end.certificate.dual > 0.0 && end.certificate.relative_gap() > 1e-9, "{end:?}");
+    // With kernels.
+    let policy = Policy { tol: None, until_stopped: true, ..Policy::default() };
+    let mut fit = Fit::new(unlimited::<f64, _>(FOUR, 5, params), policy);
+    assert!(epoch(&mut fit, &data).certificate.primal.is_nan());
+    fit.stop();
+    let end = fit.run(&data).unwrap();
+    let model = fit.into_problem().model().unwrap();
+    let primal = objective(&FOUR, &model, &data, &problem, 0.02);
+    assert!((end.certificate.primal / primal - 1.0).abs() < 1e-9, "{end:?}, not {primal}");
+    // Dual ascent of kernels tells at every step where it began, and that is where it then ends.
+    let policy = Policy { tol: Some(1e-9), ..Policy::default() };
+    let mut fit = Fit::new(unlimited::<f64, _>(FOUR, 5, params), policy);
+    let mut last = epoch(&mut fit, &data);
+    for _ in 0..3 {
+        last = epoch(&mut fit, &data);
+    }
+    assert!(last.certificate.relative_gap() > 1e-9);
+    fit.stop();
+    assert_eq!(fit.run(&data).unwrap(), last);
+    let model = fit.into_problem().model().unwrap();
+    let primal = objective(&FOUR, &model, &data, &problem, 0.02);
+    assert!((last.certificate.primal / primal - 1.0).abs() < 1e-9, "{last:?}, not {primal}");
+}
+
+/// All epochs that are allowed, and no more; the last one is evaluated where something was asked for.
+#[test]
+fn epochs_are_exhausted() {
+    let problem = Problem::of_classes(120, 5, 4, 66);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 1e-4, ..Params::default() };
+    for solver in [Solver::Pegasos, Solver::Dual, Solver::Auto] {
+        for max_epochs in [1, 2, 7] {
+            for tol in [None, Some(1e-12)] {
+                let policy = Policy { solver, tol, max_epochs, ..Policy::default() };
+                let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+                let (events, outcome) = course(&mut fit, &data, usize::MAX);
+                assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted), "{policy:?}");
+                let known = events[max_epochs - 1].certificate.primal.is_finite();
+                assert_eq!(known, tol.is_some(), "{policy:?}");
+                let steps = fit.problem().trainers().next().unwrap().t();
+                assert_eq!(steps, 120 * max_epochs as u64, "{policy:?}");
+            }
+        }
+    }
+    // Without dual ascent, with kernels too.
+    for max_epochs in [1, 3] {
+        let policy = Policy { solver: Solver::Pegasos, max_epochs, ..Policy::default() };
+        let policy = Policy { tol: Some(1e-12), ..policy };
+        let mut fit = Fit::new(unlimited::<f64, _>(FOUR, 5, params), policy);
+        let (events, outcome) = course(&mut fit, &data, usize::MAX);
+        assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted));
+        assert!(events[max_epochs - 1].certificate.gap() > 0.0);
+        let mut fit = Fit::new(budgeted::<f64, _>(FOUR, 5, params), policy);
+        let (events, outcome) = course(&mut fit, &data, usize::MAX);
+        assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted));
+    }
+}
