@@ -7,7 +7,8 @@ import sys
 try:
     from pegasos._core import InternalError, __version__
     from pegasos._kernel import KernelPegasosClassifier
-    from pegasos._linear import PegasosClassifier, merge
+    from pegasos._linear import PegasosClassifier
+    from pegasos._merge import merge
     from pegasos._online import OnlineGradientClassifier
     from pegasos._projectron import ProjectronClassifier
     from pegasos.io import load, save
