@@ -87,9 +87,9 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  vectors  lookahead  what is trained; support vectors; rows to come
-//! ledger  table  regret           accounts of what was done, a number for every example and output
-//! loss  simplex  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; rows
+//! hypothesis  vectors  lookahead   what is trained; support vectors; rows to come
+//! ledger  regret                  accounts of what was done
+//! loss  simplex  table  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
 //! ```
 //!
