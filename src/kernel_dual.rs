@@ -463,7 +463,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     ) {
         let (first, stride) = (*known, *stride);
         // Whole groups, or the tasks to come would be small.
-        *known = set.len().min(first.saturating_add(rows.max(1).next_multiple_of(GROUP)));
+        let rows = rows.max(1).div_ceil(GROUP).saturating_mul(GROUP);
+        *known = set.len().min(first.saturating_add(rows));
         // In terms of margins all labels are 1; a loss that has no sign stays with scores.
         let sign = |i: usize| self.loss.hinge_sign(data.label(i)).unwrap_or(1.0);
         let signs: Vec<f64> = set.iter().map(|&i| sign(i)).collect();

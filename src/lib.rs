@@ -87,7 +87,7 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  vectors  lookahead   what is trained; support vectors; rows to come
+//! hypothesis  scaled  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
@@ -149,6 +149,7 @@ mod python;
 mod refit;
 mod regret;
 mod scalar;
+mod scaled;
 mod schedule;
 mod shards;
 mod simd;
@@ -175,14 +176,15 @@ pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearPanel, LinearState};
-pub use model::{Model, Scoring};
 pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
 };
+pub use model::{Model, Scoring};
 pub use order::{BLOCK, Epoch, Order, Sampling};
 pub use refit::Refit;
 pub use regret::Regret;
 pub use scalar::{Index, Scalar};
+pub use scaled::Scaled;
 pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
 pub use simd::{Lanes, WIDTH, Weigh};

@@ -15,15 +15,10 @@ use crate::error::Error;
 use crate::hypothesis::{Combine, Hypothesis};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
+use crate::scaled::Scaled;
 use crate::simd::{Lanes, TILE, WIDTH, Weigh};
 use crate::table::MANY;
 use crate::threads::side_by_side;
-
-/// Below this, `a` is folded into `v`, so that no division by it leaves the range of `f32`.
-const SMALLEST_SCALE: f64 = 1e-9;
-
-/// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
-const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
 
 /// Fewer outputs than these are scored one by one.
 const FEW: usize = 16;
@@ -63,18 +58,12 @@ pub struct LinearState<S> {
     pub b: Vec<f64>,
     /// The value of the constant feature; 0 for no intercept. `intercept_scaling` in Python.
     pub constant: f64,
-    /// The scale.
-    pub a: f64,
-    /// `||v||^2 + ||b||^2`, up to rounding.
-    pub norm2: f64,
+    /// The scale, `||v||^2 + ||b||^2`, and the sums of the lazy average.
+    pub scale: Scaled,
     /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
     pub u: Vec<f64>,
     /// `u` for the intercepts, the shape of `b`.
     pub ub: Vec<f64>,
-    /// `A`: the sum of the scales of the counted iterates, times their weights.
-    pub sum_a: f64,
-    /// The sum of the counted iterates' weights.
-    pub sum_q: f64,
 }
 
 impl<S: Scalar> Linear<S> {
@@ -94,7 +83,6 @@ impl<S: Scalar> Linear<S> {
                 v: memory::zeros("w", &[outputs, n_features])?,
                 b: memory::zeros("w", &[outputs])?,
                 constant,
-                a: 1.0,
                 ..LinearState::default()
             },
         )
@@ -121,14 +109,10 @@ impl<S: Scalar> Linear<S> {
             return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
         }
         // Of carried sums that end at 0, the last may be a rounding below.
-        if !state.norm2.is_finite() {
-            return Err(Error::parameter("norm2", state.norm2, "finite"));
+        if !state.scale.norm2.is_finite() {
+            return Err(Error::parameter("norm2", state.scale.norm2, "finite"));
         }
-        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::parameter(name, value, ">= 0 and finite"));
-            }
-        }
+        state.scale.check()?;
         Ok(Linear { n_features, state })
     }
 
@@ -173,19 +157,19 @@ impl<S: Scalar> Linear<S> {
 
     /// The weights, outputs x features in row-major order: `coef_` in Python.
     pub fn weights(&self) -> Vec<S> {
-        let a = self.state.a;
+        let a = self.state.scale.a;
         self.state.v.iter().map(|v| S::from_f64(a * v.to_f64())).collect()
     }
 
     /// The intercepts, one per output: `intercept_` in Python.
     pub fn intercepts(&self) -> Vec<f64> {
-        let LinearState { a, constant, b, .. } = &self.state;
+        let LinearState { scale: Scaled { a, .. }, constant, b, .. } = &self.state;
         b.iter().map(|b| a * b * constant).collect()
     }
 
     /// The same weights in another scalar, without what an average needs. O(size).
     pub fn convert<T: Scalar>(&self) -> Linear<T> {
-        let LinearState { a, constant, .. } = self.state;
+        let LinearState { scale: Scaled { a, .. }, constant, .. } = self.state;
         // An intercept is handed out in the scalar too.
         let round = |b: &f64| match constant > 0.0 {
             true => T::from_f64(a * b * constant).to_f64() / constant,
@@ -193,9 +177,9 @@ impl<S: Scalar> Linear<S> {
         };
         let v = self.state.v.iter().map(|v| T::from_f64(a * v.to_f64())).collect();
         let b = self.state.b.iter().map(round).collect();
-        let state = LinearState { v, b, constant, a: 1.0, ..LinearState::default() };
+        let state = LinearState { v, b, constant, ..LinearState::default() };
         let mut linear = Linear { n_features: self.n_features, state };
-        linear.state.norm2 = linear.norm2_afresh();
+        linear.state.scale.norm2 = linear.norm2_afresh();
         linear
     }
 
@@ -208,14 +192,14 @@ impl<S: Scalar> Linear<S> {
         for (v, weight) in self.state.v.iter_mut().zip(weights) {
             *v = S::from_f64(weight);
         }
-        self.state.norm2 = self.norm2_afresh();
+        self.state.scale.norm2 = self.norm2_afresh();
     }
 
     /// Sets the weight of the constant feature, of the one output.
     pub(crate) fn set_intercept(&mut self, weight: f64) {
         self.fold(1.0);
         self.state.b.fill(weight);
-        self.state.norm2 = self.norm2_afresh();
+        self.state.scale.norm2 = self.norm2_afresh();
     }
 
     /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is
@@ -228,7 +212,7 @@ impl<S: Scalar> Linear<S> {
             all => x.dots(&w.v, d, all),
         }
         for (out, b) in out.iter_mut().zip(&w.b) {
-            *out = w.a * (*out + w.constant * b);
+            *out = w.scale.a * (*out + w.constant * b);
         }
     }
 
@@ -246,7 +230,7 @@ impl<S: Scalar> Linear<S> {
     #[inline]
     pub(crate) fn score_of<T: Scalar + Weigh<S>>(&self, o: usize, x: Row<'_, T>) -> f64 {
         let (w, d) = (&self.state, self.n_features);
-        w.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o])
+        w.scale.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o])
     }
 
     /// Adds `coef` times an example to the weights of one output.
@@ -256,13 +240,13 @@ impl<S: Scalar> Linear<S> {
             return;
         }
         let (w, d) = (&mut self.state, self.n_features);
-        let c = coef / w.a;
-        w.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
+        let c = coef / w.scale.a;
+        w.scale.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
         let old = w.b[o];
         w.b[o] += c * w.constant;
-        w.norm2 += (w.b[o] - old) * (w.b[o] + old);
+        w.scale.norm2 += (w.b[o] - old) * (w.b[o] + old);
         if let Some(u) = w.u.get_mut(o * d..(o + 1) * d) {
-            let c = c * w.sum_a;
+            let c = c * w.scale.sum_a;
             x.for_each(|j, x| {
                 if let Some(u) = u.get_mut(j) {
                     *u += c * x;
@@ -275,24 +259,9 @@ impl<S: Scalar> Linear<S> {
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
         let w = &mut self.state;
-        // sum_s q_s w_s = A v - u must outlive v. Scaling A instead would do too, for a while: folded
-        // again and again, it overflows.
-        for (u, v) in w.u.iter_mut().zip(&w.v) {
-            *u -= w.sum_a * v.to_f64();
-        }
-        for (u, b) in w.ub.iter_mut().zip(&w.b) {
-            *u -= w.sum_a * b;
-        }
-        w.sum_a = 0.0;
-        let c = w.a / a;
-        for v in &mut w.v {
-            *v = S::from_f64(c * v.to_f64());
-        }
-        for b in &mut w.b {
-            *b *= c;
-        }
-        w.norm2 *= c * c;
-        w.a = a;
+        let fold = w.scale.fold(a);
+        fold.apply(&mut w.v, &mut w.u);
+        fold.apply(&mut w.b, &mut w.ub);
     }
 }
 
@@ -308,7 +277,7 @@ impl<S: Scalar> LinearPanel<'_, S> {
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
     /// Unlike those of single rows they are summed in the scalar of the data.
     pub fn scores(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
-        let (LinearState { a, constant, b, .. }, outputs) = (&self.w.state, self.w.outputs());
+        let (LinearState { scale, constant, b, .. }, outputs) = (&self.w.state, self.w.outputs());
         let mut products = [S::default(); TOGETHER * WIDTH];
         for (group, out) in out.chunks_mut(TOGETHER * outputs).enumerate() {
             let first = first + group * TOGETHER;
@@ -319,7 +288,7 @@ impl<S: Scalar> LinearPanel<'_, S> {
                 let own = k * WIDTH..outputs.min((k + 1) * WIDTH);
                 for (out, products) in out.chunks_mut(outputs).zip(products.chunks(WIDTH)) {
                     let numbers = out[own.clone()].iter_mut().zip(products).zip(&b[own.clone()]);
-                    numbers.for_each(|((out, p), b)| *out = a * (p.to_f64() + constant * b));
+                    numbers.for_each(|((out, p), b)| *out = scale.a * (p.to_f64() + constant * b));
                 }
             }
         }
@@ -366,7 +335,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let x = (norm2 + self.state.constant.powi(2)).sqrt();
-        let reach = self.state.norm2.max(0.0).sqrt() + total * x;
+        let reach = self.state.scale.norm2.max(0.0).sqrt() + total * x;
         // False for NaN too.
         reach * reach.max(x) <= S::LARGEST
     }
@@ -378,36 +347,31 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn scale(&mut self, c: f64) {
-        let w = &mut self.state;
-        w.a *= c;
-        let averaging = !w.u.is_empty();
-        if w.a < if averaging { SMALLEST_SCALE_AVERAGING } else { SMALLEST_SCALE } {
+        if self.state.scale.shrink(c) {
             self.fold(1.0);
         }
     }
 
     #[inline(always)]
     fn set_scale(&mut self, a: f64) {
-        self.state.a = a;
+        self.state.scale.a = a;
     }
 
     fn rebase(&mut self, a: f64) {
-        if a != self.state.a {
+        if a != self.state.scale.a {
             self.fold(a);
         }
     }
 
     #[inline(always)]
     fn norm2(&self) -> f64 {
-        let LinearState { a, norm2, .. } = self.state;
-        // A sum of signed changes may end a rounding below 0. Not `max`, which makes 0 of NaN.
-        if norm2 < 0.0 { 0.0 } else { a * a * norm2 }
+        self.state.scale.norm2()
     }
 
     fn norm2_afresh(&self) -> f64 {
         let v = self.state.v.iter().map(|v| v.to_f64() * v.to_f64());
         let b = self.state.b.iter().map(|b| b * b);
-        self.state.a * self.state.a * (v.sum::<f64>() + b.sum::<f64>())
+        self.state.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
     }
 
     #[inline(always)]
@@ -417,42 +381,32 @@ impl<S: Scalar> Hypothesis for Linear<S> {
             w.u = vec![0.0; w.v.len()];
             w.ub = vec![0.0; w.b.len()];
         }
-        w.sum_a += weight * w.a;
-        w.sum_q += weight;
+        w.scale.average(weight);
     }
 
     fn average_weight(&self) -> f64 {
-        self.state.sum_q
+        self.state.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
-        let w = &mut self.state;
-        if w.sum_q > 0.0 {
-            let c = sum / w.sum_q;
-            w.u.iter_mut().chain(&mut w.ub).for_each(|u| *u *= c);
-            w.sum_a *= c;
-            w.sum_q = sum;
-        }
+        let c = self.state.scale.reweigh(sum);
+        self.state.u.iter_mut().chain(&mut self.state.ub).for_each(|u| *u *= c);
     }
 
     fn mean(&self) -> Option<Self> {
-        let w = &self.state;
-        if w.sum_q == 0.0 {
+        let LinearState { v, b, u, ub, constant, scale } = &self.state;
+        if !scale.averages() {
             return None;
         }
-        let mean = |v: f64, u: &f64| (w.sum_a * v - u) / w.sum_q;
-        let v = w.v.iter().map(|v| v.to_f64());
-        let mut mean = Linear {
-            n_features: self.n_features,
-            state: LinearState {
-                v: v.zip(&w.u).map(|(v, u)| S::from_f64(mean(v, u))).collect(),
-                b: w.b.iter().zip(&w.ub).map(|(b, u)| mean(*b, u)).collect(),
-                constant: w.constant,
-                a: 1.0,
-                ..LinearState::default()
-            },
+        let of = |(v, u): (&S, &f64)| S::from_f64(scale.mean(v.to_f64(), *u));
+        let state = LinearState {
+            v: v.iter().zip(u).map(of).collect(),
+            b: b.iter().zip(ub).map(|(b, u)| scale.mean(*b, *u)).collect(),
+            constant: *constant,
+            ..LinearState::default()
         };
-        mean.state.norm2 = mean.norm2_afresh();
+        let mut mean = Linear { n_features: self.n_features, state };
+        mean.state.scale.norm2 = mean.norm2_afresh();
         Some(mean)
     }
 }
@@ -472,18 +426,18 @@ impl<S: Scalar> Combine for Linear<S> {
         }
         let mut v = vec![0.0; first.state.v.len()];
         let mut b = vec![0.0; first.outputs()];
-        let averaging = parts.iter().all(|(_, w)| w.state.sum_q > 0.0);
+        let averaging = parts.iter().all(|(_, w)| w.state.scale.averages());
         let (mut u, mut ub) = match averaging {
             true => (v.clone(), b.clone()),
             false => (Vec::new(), Vec::new()),
         };
         for (c, part) in parts {
             let w = &part.state;
-            let scale = c * w.a;
+            let scale = c * w.scale.a;
             v.iter_mut().zip(&w.v).for_each(|(sum, v)| *sum += scale * v.to_f64());
             b.iter_mut().zip(&w.b).for_each(|(sum, b)| *sum += scale * b);
             // With A = 0 and weights of sum 1, the mean is -u.
-            let mean = |v: f64, u: f64| c * (w.sum_a * v - u) / w.sum_q;
+            let mean = |v: f64, u: f64| c * w.scale.mean(v, u);
             for (sum, (v, u)) in u.iter_mut().zip(w.v.iter().zip(&w.u)) {
                 *sum -= mean(v.to_f64(), *u);
             }
@@ -495,14 +449,12 @@ impl<S: Scalar> Combine for Linear<S> {
             v: v.into_iter().map(S::from_f64).collect(),
             b,
             constant: first.state.constant,
-            a: 1.0,
+            scale: Scaled { sum_q: if averaging { 1.0 } else { 0.0 }, ..Scaled::default() },
             u,
             ub,
-            sum_q: if averaging { 1.0 } else { 0.0 },
-            ..LinearState::default()
         };
         let mut sum = Linear { n_features: first.n_features, state };
-        sum.state.norm2 = sum.norm2_afresh();
+        sum.state.scale.norm2 = sum.norm2_afresh();
         Ok(sum)
     }
 }

@@ -38,7 +38,11 @@ impl<S: Scalar> Model<S> {
     /// The same for rows in another scalar, of linear models. O(size of w).
     pub fn convert<T: Scalar>(&self) -> Result<Model<T>, Error> {
         let Model::Linear(w) = self else {
-            return Err(Error::parameter("X", "another dtype", "of the dtype of the support vectors"));
+            return Err(Error::parameter(
+                "X",
+                "another dtype",
+                "of the dtype of the support vectors",
+            ));
         };
         memory::check::<T>("the model", &[w.state().v.len()])?;
         Ok(Model::Linear(Arc::new(w.convert())))

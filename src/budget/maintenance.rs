@@ -51,7 +51,7 @@ impl<S: Scalar> Budgeted<S> {
                 self.see(known, x);
                 self.project_or_add(x, &coef, true);
             } else {
-                if self.norm2.is_some() {
+                if self.carries_norm {
                     self.see(known, x);
                 }
                 self.raise(slot, &coef);
@@ -59,7 +59,7 @@ impl<S: Scalar> Budgeted<S> {
         } else {
             match self.maintenance {
                 Maintenance::Remove | Maintenance::Random { .. } => {
-                    if self.norm2.is_some() {
+                    if self.carries_norm {
                         self.see(known, x);
                     }
                     let slot = self.insert(x);
@@ -100,18 +100,18 @@ impl<S: Scalar> Budgeted<S> {
             _ => self.support.smallest(),
         };
         let degraded = self.support.size[p];
-        if let Some(norm2) = self.norm2 {
-            self.norm2 = Some(norm2 - 2.0 * self.product_with(p) + degraded);
+        if self.carries_norm {
+            self.scale.norm2 += degraded - 2.0 * self.product_with(p);
         }
         self.drop_slot(p);
         self.count_degradation(degraded);
     }
 
     fn count_degradation(&mut self, over_a: f64) {
-        self.degraded += self.a * self.a * over_a.max(0.0);
+        self.degraded += self.scale.a * self.scale.a * over_a.max(0.0);
         // Roundings of what is carried add up.
-        if self.norm2.is_some() && self.evicted.is_multiple_of(4096) {
-            self.norm2 = Some(self.square());
+        if self.carries_norm && self.evicted.is_multiple_of(4096) {
+            self.scale.norm2 = self.square();
         }
     }
 
@@ -169,9 +169,9 @@ impl<S: Scalar> Budgeted<S> {
         let merged = mix(&self.support.v);
         let merged_u = if self.support.u.is_empty() { Vec::new() } else { mix(&self.support.u) };
         let z = self.support.between(m, n, h);
-        if let Some(norm2) = self.norm2 {
+        if self.carries_norm {
             let gone = self.product_with(m) + self.product_with(n);
-            self.norm2 = Some(norm2 + 2.0 * (self.product(z.row(), &merged) - gone) + degradation);
+            self.scale.norm2 += 2.0 * (self.product(z.row(), &merged) - gone) + degradation;
         }
 
         let Budgeted { support, panel, scratch, distances, .. } = self;
@@ -223,7 +223,7 @@ impl<S: Scalar> Budgeted<S> {
             let sign = |c: &f64| if *c == 0.0 { 0.0 } else { c.signum() };
             let scores = &self.scratch.scores;
             let right_by: f64 =
-                self.a * coef.iter().zip(scores).map(|(c, s)| sign(c) * s).sum::<f64>();
+                self.scale.a * coef.iter().zip(scores).map(|(c, s)| sign(c) * s).sum::<f64>();
             if right_by <= 0.0 {
                 if full || near || distance <= threshold {
                     self.absorb(coef, own - distance);
@@ -270,8 +270,8 @@ impl<S: Scalar> Budgeted<S> {
         let v = self.support.coef(p).to_vec();
         let u = self.support.u.get(p * outputs..(p + 1) * outputs).map(<[f64]>::to_vec);
         self.spread(&v, u.as_deref());
-        if let Some(norm2) = &mut self.norm2 {
-            *norm2 -= cost;
+        if self.carries_norm {
+            self.scale.norm2 -= cost;
         }
         self.drop_slot(p);
         self.count_degradation(cost);
@@ -286,11 +286,11 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Adds the projection of the example that was last seen and solved for, of squared norm `own`.
     fn absorb(&mut self, coef: &[f64], own: f64) {
-        if let Some(norm2) = &mut self.norm2 {
+        if self.carries_norm {
             let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            *norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
+            self.scale.norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
         }
-        let u: Vec<f64> = coef.iter().map(|c| self.sum_a * c).collect();
+        let u: Vec<f64> = coef.iter().map(|c| self.scale.sum_a * c).collect();
         self.spread(coef, Some(&u));
     }
 

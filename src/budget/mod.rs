@@ -29,6 +29,7 @@ use crate::expansion::{Expansion, stays_within};
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
+use crate::scaled::Scaled;
 use crate::simd::WIDTH;
 use crate::vectors::Vectors;
 pub use maintenance::Maintenance;
@@ -59,11 +60,9 @@ pub struct Budgeted<S> {
     support: Support<S>,
     maintenance: Maintenance,
     budget: Option<usize>,
-    a: f64,
-    sum_a: f64,
-    sum_q: f64,
-    /// `||w||^2` over `a^2`, if it is carried.
-    norm2: Option<f64>,
+    scale: Scaled,
+    /// Whether `||w||^2` is.
+    carries_norm: bool,
     /// By how much the budget has moved w since this was asked for: squared norms, summed.
     degraded: f64,
     /// Additions so far.
@@ -97,12 +96,8 @@ pub struct BudgetedState {
     pub v: Vec<f64>,
     /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
     pub u: Vec<f64>,
-    /// The scale.
-    pub a: f64,
-    /// The sum of the scales of the counted iterates, times their weights.
-    pub sum_a: f64,
-    /// The sum of the counted iterates' weights.
-    pub sum_q: f64,
+    /// The scale, and the sums of the lazy average; the norm is computed.
+    pub scale: Scaled,
     /// When each vector was added, for ties.
     pub born: Vec<u64>,
     /// Additions so far.
@@ -177,10 +172,8 @@ impl<S: Scalar> Budgeted<S> {
             support,
             maintenance,
             budget,
-            a: 1.0,
-            sum_a: 0.0,
-            sum_q: 0.0,
-            norm2: None,
+            scale: Scaled::default(),
+            carries_norm: false,
             degraded: 0.0,
             added: 0,
             evicted: 0,
@@ -233,7 +226,7 @@ impl<S: Scalar> Budgeted<S> {
         let mean = self.averaged();
         let (v, a) = match &mean {
             Some(mean) => (mean, 1.0),
-            None => (&self.support.v, self.a),
+            None => (&self.support.v, self.scale.a),
         };
         let mut coef = vec![0.0; outputs];
         for slot in self.support.occupied() {
@@ -270,9 +263,7 @@ impl<S: Scalar> Budgeted<S> {
         BudgetedState {
             v: pick(&self.support.v),
             u: pick(&self.support.u),
-            a: self.a,
-            sum_a: self.sum_a,
-            sum_q: self.sum_q,
+            scale: self.scale,
             born: slots.clone().map(|slot| self.support.born[slot]).collect(),
             norms: slots.map(|slot| self.support.norms[slot].to_f64()).collect(),
             added: self.added,
@@ -285,7 +276,7 @@ impl<S: Scalar> Budgeted<S> {
     pub fn restore(&mut self, x: &Matrix<'_, S>, state: &BudgetedState) -> Result<(), Error> {
         self.check_features(x.n_features())?;
         let (n, outputs) = (x.n_rows(), self.support.outputs);
-        let averaging = state.sum_q > 0.0;
+        let averaging = state.scale.averages();
         for (name, len, want) in [
             ("support", self.n_vectors(), 0),
             ("v", state.v.len(), n * outputs),
@@ -304,11 +295,7 @@ impl<S: Scalar> Budgeted<S> {
         if n > self.budget.unwrap_or(usize::MAX) {
             return Err(Error::parameter("support", n, "vectors within the budget"));
         }
-        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::parameter(name, value, ">= 0 and finite"));
-            }
-        }
+        state.scale.check()?;
         if let Some(norm) = state.norms.iter().find(|norm| norm.is_nan() || **norm < 0.0) {
             return Err(Error::parameter("norms", norm, ">= 0"));
         }
@@ -323,12 +310,10 @@ impl<S: Scalar> Budgeted<S> {
             self.support.settle(slot);
         }
         (self.support.u, self.support.averaging) = (state.u.clone(), averaging);
-        (self.a, self.sum_a, self.sum_q) = (state.a, state.sum_a, state.sum_q);
+        self.scale = state.scale;
         (self.added, self.evicted) = (state.added, state.evicted);
         self.remember_pairs();
-        if self.norm2.is_some() {
-            self.norm2 = Some(self.square());
-        }
+        self.carry_norm(self.carries_norm);
         Ok(())
     }
 
@@ -353,9 +338,9 @@ impl<S: Scalar> Budgeted<S> {
             balance(v);
         }
         (self.support.u, self.support.averaging) = (Vec::new(), false);
-        (self.a, self.sum_a, self.sum_q) = (1.0, 0.0, 0.0);
-        self.fold(1.0);
-        self.carry_norm(self.norm2.is_some());
+        self.scale = Scaled::default();
+        self.settle();
+        self.carry_norm(self.carries_norm);
         self.panel.clear();
         Ok(())
     }
@@ -415,10 +400,10 @@ impl<S: Scalar> Budgeted<S> {
     /// `v += coef` in a slot, for the example that was last seen, if it must have been.
     fn raise(&mut self, slot: usize, coef: &[f64]) {
         let Budgeted { support, panel, scratch, .. } = self;
-        if let Some(norm2) = &mut self.norm2 {
+        if self.carries_norm {
             let own = support.own[slot];
             let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            *norm2 += coef.iter().zip(&scratch.scores).map(change).sum::<f64>();
+            self.scale.norm2 += coef.iter().zip(&scratch.scores).map(change).sum::<f64>();
         }
         let at = slot * support.outputs;
         for (v, c) in support.v[at..].iter_mut().zip(coef) {
@@ -426,7 +411,7 @@ impl<S: Scalar> Budgeted<S> {
         }
         if !support.u.is_empty() {
             for (u, c) in support.u[at..].iter_mut().zip(coef) {
-                *u += self.sum_a * c;
+                *u += self.scale.sum_a * c;
             }
         }
         support.settle(slot);
@@ -462,10 +447,10 @@ impl<S: Scalar> Budgeted<S> {
 
     /// The coefficients of the average, slot after slot; `None` if nothing is averaged.
     fn averaged(&self) -> Option<Vec<f64>> {
-        if self.sum_q == 0.0 {
+        if !self.scale.averages() {
             return None;
         }
-        let mean = |(v, u): (&f64, &f64)| (self.sum_a * v - u) / self.sum_q;
+        let mean = |(v, u): (&f64, &f64)| self.scale.mean(*v, *u);
         let mut means: Vec<f64> = self.support.v.iter().zip(&self.support.u).map(mean).collect();
         means.chunks_mut(self.support.outputs).for_each(balance);
         Some(means)
@@ -473,21 +458,18 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
-        let support = &mut self.support;
-        // As in `Linear`: the average must outlive v.
-        for (u, v) in support.u.iter_mut().zip(&support.v) {
-            *u -= self.sum_a * v;
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.support.v, &mut self.support.u);
+        self.settle();
+        self.panel.scale(fold.c);
+    }
+
+    /// Brings up to date what follows from the coefficients.
+    fn settle(&mut self) {
+        let hole = self.support.hole;
+        for slot in (0..self.support.slots()).filter(|&slot| Some(slot) != hole) {
+            self.support.settle(slot);
         }
-        self.sum_a = 0.0;
-        let c = self.a / a;
-        support.v.iter_mut().for_each(|v| *v *= c);
-        let hole = support.hole;
-        for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
-            support.settle(slot);
-        }
-        self.panel.scale(c);
-        self.norm2 = self.norm2.map(|norm2| norm2 * c * c);
-        self.a = a;
     }
 
     /// Refuses so many examples to come where there is no memory for what they may add.
@@ -518,7 +500,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
 
     fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
         for (out, score) in out.iter_mut().zip(self.alone(x).scores_of(0)) {
-            *out = self.a * score;
+            *out = self.scale.a * score;
         }
     }
 
@@ -529,7 +511,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
             panel.look_ahead(&self.support, x, rows);
             for (lane, out) in out.chunks_mut(outputs).enumerate() {
                 for (out, score) in out.iter_mut().zip(panel.scores_of(lane)) {
-                    *out = self.a * score;
+                    *out = self.scale.a * score;
                 }
             }
         }
@@ -570,20 +552,20 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
             return self.score(x, out);
         };
         for (out, score) in out.iter_mut().zip(self.panel.scores_of(lane)) {
-            *out = self.a * score;
+            *out = self.scale.a * score;
         }
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
         let known = self.panel.rows.known(i);
         self.scratch.coef.clear();
-        self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
+        self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
         self.add_row(known, x);
     }
 
     fn add_late(&mut self, _: usize, x: Row<'_, S>, coef: &[f64]) {
         self.scratch.coef.clear();
-        self.scratch.coef.extend(coef.iter().map(|c| c / self.a));
+        self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
         // The number may be that of another row by now.
         self.add_row(None, x);
     }
@@ -599,35 +581,36 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn scale(&mut self, c: f64) {
-        self.a *= c;
-        if self.a < Self::SMALLEST_SCALE {
+        self.scale.shrink(c);
+        if self.scale.a < Self::SMALLEST_SCALE {
             self.fold(1.0);
         }
     }
 
     fn set_scale(&mut self, a: f64) {
-        self.a = a;
+        self.scale.a = a;
     }
 
     fn rebase(&mut self, a: f64) {
-        if a != self.a {
+        if a != self.scale.a {
             self.fold(a);
         }
     }
 
     fn carry_norm(&mut self, wanted: bool) {
-        self.norm2 = wanted.then(|| self.square());
+        self.carries_norm = wanted;
+        if wanted {
+            self.scale.norm2 = self.square();
+        }
     }
 
     /// O(1) where it is carried, else O(B^2).
     fn norm2(&self) -> f64 {
-        let norm2 = self.norm2.unwrap_or_else(|| self.square());
-        // As in `Linear`: a rounding below 0 is 0, and NaN stays.
-        if norm2 < 0.0 { 0.0 } else { self.a * self.a * norm2 }
+        if self.carries_norm { self.scale.norm2() } else { self.norm2_afresh() }
     }
 
     fn norm2_afresh(&self) -> f64 {
-        self.a * self.a * self.square()
+        self.scale.a.powi(2) * self.square()
     }
 
     fn is_zero(&self) -> bool {
@@ -636,32 +619,27 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
 
     fn is_finite(&self) -> bool {
         let sum: f64 = self.support.occupied().map(|slot| self.support.size[slot]).sum();
-        S::from_f64(self.a * sum.sqrt()).to_f64().is_finite()
+        S::from_f64(self.scale.a * sum.sqrt()).to_f64().is_finite()
     }
 
     fn average(&mut self, weight: f64) {
-        if self.sum_q == 0.0 {
+        if !self.scale.averages() {
             self.support.u = vec![0.0; self.support.v.len()];
             self.support.averaging = true;
         }
-        self.sum_a += weight * self.a;
-        self.sum_q += weight;
+        self.scale.average(weight);
     }
 
     fn average_weight(&self) -> f64 {
-        self.sum_q
+        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
-        if self.sum_q > 0.0 {
-            let c = sum / self.sum_q;
-            self.support.u.iter_mut().for_each(|u| *u *= c);
-            self.sum_a *= c;
-            self.sum_q = sum;
-            if sum == 0.0 {
-                self.support.averaging = false;
-                self.support.u.clear();
-            }
+        let c = self.scale.reweigh(sum);
+        self.support.u.iter_mut().for_each(|u| *u *= c);
+        if !self.scale.averages() {
+            self.support.averaging = false;
+            self.support.u.clear();
         }
     }
 
@@ -670,9 +648,9 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         let mut mean = self.clone();
         mean.support.v = v;
         (mean.support.u, mean.support.averaging) = (Vec::new(), false);
-        (mean.a, mean.sum_a, mean.sum_q) = (1.0, 0.0, 0.0);
-        mean.fold(1.0);
-        mean.carry_norm(self.norm2.is_some());
+        mean.scale = Scaled::default();
+        mean.settle();
+        mean.carry_norm(self.carries_norm);
         mean.panel = self.panel.empty();
         Some(mean)
     }

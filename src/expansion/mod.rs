@@ -25,6 +25,7 @@ use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
+use crate::scaled::Scaled;
 use crate::threads::side_by_side;
 use crate::vectors::{Keep, Vectors};
 use panel::Panel;
@@ -44,12 +45,6 @@ const TOGETHER: usize = 32;
 
 /// Products of this many numbers are not worth a second thread.
 const SMALL: usize = 1 << 18;
-
-/// Below this, `a` is folded into `v`.
-const SMALLEST_SCALE: f64 = 1e-9;
-
-/// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
-const SMALLEST_SCALE_AVERAGING: f64 = 1e-4;
 
 /// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
 /// and kernel values do not exceed `most`.
@@ -85,12 +80,9 @@ pub struct Expansion<S> {
     vectors: Vectors<S>,
     /// Chunk after chunk of [`CHUNK`] vectors, within it output after output; zeros up to its end.
     v: Vec<S>,
-    a: f64,
-    norm2: f64,
+    scale: Scaled,
     /// `u` of the lazy average, laid out as `v`; empty until the first iterate is counted.
     u: Vec<f64>,
-    sum_a: f64,
-    sum_q: f64,
     /// How often each vector was added.
     counts: Vec<u32>,
     /// Of the rows of the one matrix that all vectors are rows of: in which slot each stands.
@@ -110,14 +102,8 @@ pub struct ExpansionState<S> {
     pub v: Vec<S>,
     /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
     pub u: Vec<f64>,
-    /// The scale.
-    pub a: f64,
-    /// `||w||^2` over `a^2`; NaN if it is not known.
-    pub norm2: f64,
-    /// `A`: the sum of the scales of the counted iterates, times their weights.
-    pub sum_a: f64,
-    /// The sum of the counted iterates' weights.
-    pub sum_q: f64,
+    /// The scale, `||w||^2` over `a^2`, and the sums of the lazy average.
+    pub scale: Scaled,
     /// How often each vector was added.
     pub counts: Vec<u32>,
     /// The squared norms of the vectors, as they were rounded; they may be left out, and are computed then.
@@ -161,11 +147,8 @@ impl<S: Scalar> Expansion<S> {
             outputs,
             vectors,
             v: Vec::new(),
-            a: 1.0,
-            norm2: 0.0,
+            scale: Scaled::default(),
             u: Vec::new(),
-            sum_a: 0.0,
-            sum_q: 0.0,
             counts: Vec::new(),
             slots: None,
             rows: Vec::new(),
@@ -265,7 +248,7 @@ impl<S: Scalar> Expansion<S> {
     /// The coefficients of a vector, the scale folded in: a column of `dual_coef_` in Python.
     pub fn coef(&self, slot: usize, out: &mut [f64]) {
         for (o, out) in out.iter_mut().enumerate() {
-            *out = self.a * self.v[self.place(slot, o)].to_f64();
+            *out = self.scale.a * self.v[self.place(slot, o)].to_f64();
         }
     }
 
@@ -287,10 +270,7 @@ impl<S: Scalar> Expansion<S> {
         ExpansionState {
             v: places.clone().map(|place| self.v[place]).collect(),
             u: places.filter_map(|place| self.u.get(place).copied()).collect(),
-            a: self.a,
-            norm2: self.norm2,
-            sum_a: self.sum_a,
-            sum_q: self.sum_q,
+            scale: self.scale,
             counts: self.counts.clone(),
             norms: self.vectors.norms(0..self.n_vectors()).to_vec(),
         }
@@ -306,7 +286,7 @@ impl<S: Scalar> Expansion<S> {
     ) -> Result<(), Error> {
         self.check_features(x.n_features())?;
         let n = x.n_rows();
-        let averaging = state.sum_q > 0.0;
+        let averaging = state.scale.averages();
         for (name, len, want) in [
             ("support", self.n_vectors(), 0),
             ("support", numbers.map_or(n, <[usize]>::len), n),
@@ -323,11 +303,7 @@ impl<S: Scalar> Expansion<S> {
                 ));
             }
         }
-        for (name, value) in [("a", state.a), ("sum_a", state.sum_a), ("sum_q", state.sum_q)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::parameter(name, value, ">= 0 and finite"));
-            }
-        }
+        state.scale.check()?;
         if let Some(norm) =
             state.norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0)
         {
@@ -337,7 +313,7 @@ impl<S: Scalar> Expansion<S> {
         let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
         let rows = if slots == 0 { NOWHERE as usize } else { slots };
         let columns = if self.vectors.are_columns() { self.n_features() } else { usize::MAX };
-        self.sum_q = state.sum_q;
+        self.scale.sum_q = state.scale.sum_q;
         for k in 0..n {
             let i = numbers.map_or(k, |numbers| numbers[k]);
             if i >= rows.min(columns) {
@@ -356,7 +332,7 @@ impl<S: Scalar> Expansion<S> {
                 }
             }
         }
-        (self.a, self.norm2, self.sum_a) = (state.a, state.norm2, state.sum_a);
+        self.scale = state.scale;
         Ok(())
     }
 
@@ -365,13 +341,13 @@ impl<S: Scalar> Expansion<S> {
         let slot = self.append(i, x);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.a);
+            self.v[place] = S::from_f64(coef / self.scale.a);
         }
     }
 
     /// Says what `||w||^2` is.
     pub(crate) fn set_norm2(&mut self, norm2: f64) {
-        self.norm2 = norm2 / (self.a * self.a);
+        self.scale.norm2 = norm2 / (self.scale.a * self.scale.a);
     }
 
     fn place(&self, slot: usize, output: usize) -> usize {
@@ -406,7 +382,7 @@ impl<S: Scalar> Expansion<S> {
                 panel.beside_other(self.kernel, x, &mut beside);
                 let mut scores = vec![0.0; self.outputs];
                 self.score(x, &mut scores);
-                scores.iter_mut().for_each(|score| *score /= self.a);
+                scores.iter_mut().for_each(|score| *score /= self.scale.a);
                 (scores, self.self_kernel(i, x))
             }
         };
@@ -416,7 +392,7 @@ impl<S: Scalar> Expansion<S> {
         };
         self.counts[slot] = self.counts[slot].saturating_add(1);
         for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
-            let change = self.raise(slot, o, coef / self.a, scores[o], kxx);
+            let change = self.raise(slot, o, coef / self.scale.a, scores[o], kxx);
             self.panel.lift(o, change, &beside);
         }
     }
@@ -427,9 +403,9 @@ impl<S: Scalar> Expansion<S> {
         self.vectors.set_norm(slot, norm);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.a);
+            self.v[place] = S::from_f64(coef / self.scale.a);
         }
-        self.norm2 = f64::NAN;
+        self.scale.norm2 = f64::NAN;
     }
 
     /// A new slot for this row.
@@ -445,7 +421,7 @@ impl<S: Scalar> Expansion<S> {
         }
         let size = self.vectors.len().div_ceil(CHUNK) * CHUNK * self.outputs;
         self.v.resize(size, S::default());
-        if self.sum_q > 0.0 {
+        if self.scale.averages() {
             self.u.resize(size, 0.0);
         }
         slot
@@ -458,7 +434,7 @@ impl<S: Scalar> Expansion<S> {
         let size = (self.vectors.len() + more).div_ceil(CHUNK) * CHUNK;
         let size = size.saturating_mul(self.outputs);
         memory::reserve("the coefficients", &mut self.v, size)?;
-        if self.sum_q > 0.0 {
+        if self.scale.averages() {
             memory::reserve("the average of the coefficients", &mut self.u, size)?;
         } else {
             memory::check::<f64>("the average of the coefficients", &[size])?;
@@ -474,9 +450,9 @@ impl<S: Scalar> Expansion<S> {
         let old = self.v[place].to_f64();
         self.v[place] = S::from_f64(old + c);
         let change = self.v[place].to_f64() - old;
-        self.norm2 += change * (2.0 * score + change * kxx);
+        self.scale.norm2 += change * (2.0 * score + change * kxx);
         if let Some(u) = self.u.get_mut(place) {
-            *u += self.sum_a * change;
+            *u += self.scale.sum_a * change;
         }
         change
     }
@@ -512,18 +488,9 @@ impl<S: Scalar> Expansion<S> {
 
     /// Moves all of the scale but `a` into v, leaving w as it is.
     fn fold(&mut self, a: f64) {
-        // As in `Linear`: the average must outlive v.
-        for (u, v) in self.u.iter_mut().zip(&self.v) {
-            *u -= self.sum_a * v.to_f64();
-        }
-        self.sum_a = 0.0;
-        let c = self.a / a;
-        for v in &mut self.v {
-            *v = S::from_f64(c * v.to_f64());
-        }
-        self.panel.scale(c);
-        self.norm2 *= c * c;
-        self.a = a;
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.v, &mut self.u);
+        self.panel.scale(fold.c);
     }
 
     /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
@@ -626,14 +593,14 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
             self.sum_chunk(chunk, 0, values, &mut sums);
-            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += self.a * sum);
+            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += self.scale.a * sum);
         }
     }
 
     fn scores(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
         for (rows, out) in rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)) {
             self.score_rows(x, rows, false, out);
-            out.iter_mut().for_each(|score| *score *= self.a);
+            out.iter_mut().for_each(|score| *score *= self.scale.a);
         }
     }
 
@@ -687,7 +654,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         };
         out.iter_mut()
             .zip(self.panel.scores_of(place))
-            .for_each(|(out, score)| *out = self.a * score);
+            .for_each(|(out, score)| *out = self.scale.a * score);
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
@@ -708,31 +675,28 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn scale(&mut self, c: f64) {
-        self.a *= c;
-        let averaging = self.sum_q > 0.0;
-        if self.a < if averaging { SMALLEST_SCALE_AVERAGING } else { SMALLEST_SCALE } {
+        if self.scale.shrink(c) {
             self.fold(1.0);
         }
     }
 
     fn set_scale(&mut self, a: f64) {
-        self.a = a;
+        self.scale.a = a;
     }
 
     fn rebase(&mut self, a: f64) {
-        if a != self.a {
+        if a != self.scale.a {
             self.fold(a);
         }
     }
 
     fn norm2(&self) -> f64 {
-        // As in `Linear`: a rounding below 0 is 0, and NaN stays.
-        if self.norm2 < 0.0 { 0.0 } else { self.a * self.a * self.norm2 }
+        self.scale.norm2()
     }
 
     /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
     fn norm2_afresh(&self) -> f64 {
-        if self.norm2.is_nan() { self.square() } else { self.norm2() }
+        if self.scale.norm2.is_nan() { self.square() } else { self.norm2() }
     }
 
     fn share(&self, i: usize, scores: &[f64]) -> Option<f64> {
@@ -740,46 +704,40 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         if slot == NOWHERE {
             return Some(0.0);
         }
-        let coef = |o| self.a * self.v[self.place(slot as usize, o)].to_f64();
+        let coef = |o| self.scale.a * self.v[self.place(slot as usize, o)].to_f64();
         Some(scores.iter().enumerate().map(|(o, score)| coef(o) * score).sum())
     }
 
     fn average(&mut self, weight: f64) {
-        if self.sum_q == 0.0 {
+        if !self.scale.averages() {
             self.u = vec![0.0; self.v.len()];
         }
-        self.sum_a += weight * self.a;
-        self.sum_q += weight;
+        self.scale.average(weight);
     }
 
     fn average_weight(&self) -> f64 {
-        self.sum_q
+        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
-        if self.sum_q > 0.0 {
-            let c = sum / self.sum_q;
-            self.u.iter_mut().for_each(|u| *u *= c);
-            self.sum_a *= c;
-            self.sum_q = sum;
-            if sum == 0.0 {
-                self.u.clear();
-            }
+        let c = self.scale.reweigh(sum);
+        self.u.iter_mut().for_each(|u| *u *= c);
+        if !self.scale.averages() {
+            self.u.clear();
         }
     }
 
     fn mean(&self) -> Option<Self> {
-        if self.sum_q == 0.0 {
+        if !self.scale.averages() {
             return None;
         }
         let mut mean = self.clone();
         mean.kept = None;
         mean.panel = Panel::new(&self.vectors, self.outputs);
         for (mean, (v, u)) in mean.v.iter_mut().zip(self.v.iter().zip(&self.u)) {
-            *mean = S::from_f64((self.sum_a * v.to_f64() - u) / self.sum_q);
+            *mean = S::from_f64(self.scale.mean(v.to_f64(), *u));
         }
-        (mean.a, mean.sum_a, mean.sum_q, mean.u) = (1.0, 0.0, 0.0, Vec::new());
-        mean.norm2 = f64::NAN;
+        (mean.scale, mean.u) = (Scaled { norm2: f64::NAN, ..Scaled::default() }, Vec::new());
         Some(mean)
     }
 }

@@ -138,7 +138,6 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             v: results.iter().flat_map(Linear::weights).collect(),
             b: results.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
             constant: 1.0,
-            a: 1.0,
             ..LinearState::default()
         };
         let model = Arc::new(Linear::from_state(n_features, state)?);
@@ -249,7 +248,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
                     break;
                 }
             }
-            if shards > rows.len() {
+            if shards == 0 || shards > rows.len() {
                 return Err(Error::parameter("shards", shards, "such that each has a row"));
             }
             let batch = self.batch();
@@ -506,7 +505,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             part.trainer = Trainer::resume(linear, loss, params, t)?;
             part.solved = None;
             // As the trainer keeps it: w times lambda t, in the scalar of the data.
-            let norm = part.trainer.hypothesis().state().norm2.sqrt();
+            let norm = part.trainer.hypothesis().state().scale.norm2.sqrt();
             if !S::from_f64(norm).to_f64().is_finite() {
                 let lambda = params.lambda;
                 return Err(Error::non_finite(

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Parts, array, check_format, get, item, maybe_array};
+use super::parts::{Parts, array, check_format, get, item, maybe_array, scale};
 use super::trainer::{Made, Model, Problem};
 use super::unknown;
 use crate::fit::Course;
@@ -142,10 +142,7 @@ impl<S: Number> Stored for Expansion<S> {
         let state = ExpansionState {
             v: array(parts, "v")?,
             u: array(parts, "u")?,
-            a: get(parts, "a")?,
-            norm2: get(parts, "norm2")?,
-            sum_a: get(parts, "sum_a")?,
-            sum_q: get(parts, "sum_q")?,
+            scale: scale(parts)?,
             counts: array(parts, "counts")?,
             norms: array(parts, "norms")?,
         };
@@ -169,10 +166,7 @@ impl<S: Number> Stored for Expansion<S> {
         let rows = self.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
         parts.set_maybe::<i64>("rows", rows);
         parts.set_array("norms", state.norms);
-        parts.set("a", state.a);
-        parts.set("norm2", state.norm2);
-        parts.set("sum_a", state.sum_a);
-        parts.set("sum_q", state.sum_q);
+        parts.set_scale(&state.scale);
     }
 
     fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, S)) {
@@ -210,9 +204,7 @@ impl<S: Number> Stored for Budgeted<S> {
         let state = BudgetedState {
             v: array(parts, "v")?,
             u: array(parts, "u")?,
-            a: get(parts, "a")?,
-            sum_a: get(parts, "sum_a")?,
-            sum_q: get(parts, "sum_q")?,
+            scale: scale(parts)?,
             born: array(parts, "born")?,
             added: get(parts, "added")?,
             evicted: get(parts, "evicted")?,
@@ -233,9 +225,7 @@ impl<S: Number> Stored for Budgeted<S> {
         parts.set("added", state.added);
         parts.set("evicted", state.evicted);
         parts.set_array("norms", state.norms);
-        parts.set("a", state.a);
-        parts.set("sum_a", state.sum_a);
-        parts.set("sum_q", state.sum_q);
+        parts.set_scale(&state.scale);
     }
 
     /// Projectron is a perceptron: steps of 1 that never fade.

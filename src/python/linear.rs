@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Parts, array, get, item, maybe_array};
+use super::parts::{Parts, array, get, item, maybe_array, scale};
 use super::trainer::{Made, Model, Problem};
 use super::unknown;
 use crate::fit::Course;
@@ -191,10 +191,7 @@ fn restored<S: Number>(parts: &Bound<'_, PyDict>) -> PyResult<Restored<S>> {
         u: array(parts, "u")?,
         ub: array(parts, "ub")?,
         constant: get(parts, "constant")?,
-        a: get(parts, "a")?,
-        norm2: get(parts, "norm2")?,
-        sum_a: get(parts, "sum_a")?,
-        sum_q: get(parts, "sum_q")?,
+        scale: scale(parts)?,
     };
     let linear = Linear::from_state(get(parts, "n_features")?, state)?;
     let flights: Vec<Bound<'_, PyDict>> = item(parts, "flights")?.extract()?;
@@ -231,10 +228,7 @@ fn stored<S: Number, L: Loss>(trainer: &Trainer<Linear<S>, L>) -> Parts {
     parts.set_array("u", state.u.clone());
     parts.set_array("ub", state.ub.clone());
     parts.set("constant", state.constant);
-    parts.set("a", state.a);
-    parts.set("norm2", state.norm2);
-    parts.set("sum_a", state.sum_a);
-    parts.set("sum_q", state.sum_q);
+    parts.set_scale(&state.scale);
     let flights = trainer.flights().iter().map(|Flight { example, row, coef }| {
         let mut parts = Parts::default();
         parts.set("example", *example);

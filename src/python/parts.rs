@@ -6,6 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::Scaled;
+
 /// A list of named parts, put together with the interpreter released.
 #[derive(Default)]
 pub(super) struct Parts(Vec<(&'static str, Part)>);
@@ -45,6 +47,14 @@ impl Parts {
             Some(values) => self.set_array(name, values),
             None => self.set(name, None::<bool>),
         }
+    }
+
+    /// Adds a scale and its sums.
+    pub(super) fn set_scale(&mut self, scale: &Scaled) {
+        self.set("a", scale.a);
+        self.set("norm2", scale.norm2);
+        self.set("sum_a", scale.sum_a);
+        self.set("sum_q", scale.sum_q);
     }
 
     /// Adds parts within.
@@ -92,6 +102,13 @@ pub(super) fn maybe_array<T: Element + Copy>(
     name: &str,
 ) -> PyResult<Option<Vec<T>>> {
     if item(parts, name)?.is_none() { Ok(None) } else { array(parts, name).map(Some) }
+}
+
+/// A scale and its sums; of a budget, whose norm is computed, without that.
+pub(super) fn scale(parts: &Bound<'_, PyDict>) -> PyResult<Scaled> {
+    let norm2 = if parts.contains("norm2")? { get(parts, "norm2")? } else { f64::NAN };
+    let (a, sum_a, sum_q) = (get(parts, "a")?, get(parts, "sum_a")?, get(parts, "sum_q")?);
+    Ok(Scaled { a, norm2, sum_a, sum_q })
 }
 
 /// Refuses parts of another format than `format`.

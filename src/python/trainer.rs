@@ -14,9 +14,7 @@ use super::linear::{self, Linears};
 use super::parts::{Parts, check_format, get, item};
 use super::{FIRST, Left, Pool, first_of, in_pieces, lock, unknown, work};
 use crate::fit::Course;
-use crate::{
-    Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory,
-};
+use crate::{Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory};
 
 /// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
 pub(super) trait Problem: Send {

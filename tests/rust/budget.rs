@@ -530,6 +530,6 @@ fn bad_budgets_are_errors() {
     assert!(error(make(RBF, Some(3), projectron)).contains("threshold"));
     let mut w = make(RBF, Some(1), Maintenance::Remove).unwrap();
     let x = Dense::new(&[0.0; 4], 2, 2).unwrap().into();
-    let state = BudgetedState { v: vec![1.0; 2], a: 1.0, born: vec![0; 2], ..Default::default() };
+    let state = BudgetedState { v: vec![1.0; 2], born: vec![0; 2], ..Default::default() };
     assert!(w.restore(&x, &state).unwrap_err().to_string().contains("budget"));
 }

@@ -85,8 +85,7 @@ fn reaches<'a, S: Scalar, L: Loss + Clone + Send>(
     let rounding = if size_of::<S>() == 4 { 1e-5 } else { 1e-9 };
     let mut best = Certificate { primal: 0.0, dual: 0.0 };
     for loss in losses {
-        let mut ascent =
-            DualAscent::new(loss.clone(), lambda, problem.n, problem.d, 1.0).unwrap();
+        let mut ascent = DualAscent::new(loss.clone(), lambda, problem.n, problem.d, 1.0).unwrap();
         ascent.leap(&data, 1e-6).unwrap();
         let found = ascent.solve(&data, 1e-6, 100_000, 7).unwrap();
         best.primal += found.primal;
@@ -606,7 +605,7 @@ fn the_dual_solver_wants_plain_pegasos() {
     let kernel = || unlimited::<f64, _>(HINGE, 5, Params { set: ball, ..base });
     law(kernel, |mut problem| problem.model().unwrap().state(), &data, policy);
     let budget = || budgeted::<f64, _>(HINGE, 5, base);
-    law(budget, |mut problem| problem.model().unwrap().state(), &data, policy);
+    law(budget, |problem| problem.trainer().hypothesis().state(), &data, policy);
 }
 
 /// The objective of a model with kernels, written out by its scores.
@@ -634,7 +633,8 @@ fn auto_reaches_the_tolerance_with_kernels() {
             for tol in [1e-2, 1e-4] {
                 let policy = Policy { tol: Some(tol), ..Policy::default() };
                 let params = Params { lambda, ..Params::default() };
-                let mut fit = Fit::new(unlimited::<f64, _>(loss.clone(), problem.d, params), policy);
+                let mut fit =
+                    Fit::new(unlimited::<f64, _>(loss.clone(), problem.d, params), policy);
                 let (events, outcome) = course(&mut fit, &data, usize::MAX);
                 let certificate = events.last().unwrap().certificate;
                 let what = format!("{lambda} {tol} {certificate:?}");
