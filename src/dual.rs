@@ -31,8 +31,9 @@ mod many;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::data::{Examples, Row};
+use crate::data::Row;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
@@ -41,10 +42,11 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::newton::{Descent, Point};
 use crate::order::{Ahead, Epoch, Sampling};
+use crate::params::check_lambda;
 use crate::scalar::{Scalar, all_finite};
 use crate::simd;
 use crate::table::Table;
-use crate::trainer::{Report, Trainer, check_lambda};
+use crate::trainer::{Report, Trainer};
 use many::{Glance, Narrow};
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.

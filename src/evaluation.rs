@@ -1,7 +1,7 @@
 //! What training has reached: the objective, and a lower bound on its minimum.
 
-use crate::data::Examples;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;

@@ -86,10 +86,10 @@
 //! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
-//! linear  expansion  feasible     w = a v, its norm and its average; sets that w must stay in
+//! linear  expansion  feasible  params     w = a v, its norm and its average; sets that w must stay in
 //! hypothesis  scaled  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
-//! loss  simplex  table  kernel  schedule  order  data   scores to coefficients; step sizes; which row next; rows
+//! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
 //! ```
 //!
@@ -130,6 +130,7 @@ mod data;
 mod dual;
 mod error;
 mod evaluation;
+mod examples;
 mod expansion;
 mod feasible;
 mod fit;
@@ -144,6 +145,7 @@ mod memory;
 mod model;
 mod newton;
 mod order;
+mod params;
 #[cfg(feature = "python")]
 mod python;
 mod refit;
@@ -161,10 +163,11 @@ mod trainer;
 mod vectors;
 
 pub use budget::{Budgeted, BudgetedState, Maintenance};
-pub use data::{Csr, Dense, Examples, KeptRow, Matrix, Row, Window};
+pub use data::{Csr, Dense, KeptRow, Matrix, Row, Window};
 pub use dual::{DualAscent, DualEvaluation, Pass};
 pub use error::{Error, ErrorKind};
 pub use evaluation::Evaluation;
+pub use examples::Examples;
 pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use fit::{
@@ -181,6 +184,7 @@ pub use loss::{
 };
 pub use model::{Model, Scoring};
 pub use order::{BLOCK, Epoch, Order, Sampling};
+pub use params::{Average, Block, Params};
 pub use refit::Refit;
 pub use regret::Regret;
 pub use scalar::{Index, Scalar};
@@ -189,7 +193,7 @@ pub use schedule::Schedule;
 pub use shards::{Shards, run_all};
 pub use simd::{Lanes, WIDTH, Weigh};
 pub use span::Span;
-pub use trainer::{Average, Block, Flight, Params, Report, Trainer};
+pub use trainer::{Flight, Report, Trainer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

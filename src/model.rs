@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::{Matrix, check_scores, squared_norms};
+use crate::data::Matrix;
 use crate::error::Error;
+use crate::examples::{check_scores, squared_norms};
 use crate::expansion::{Expansion, PANEL};
 use crate::hypothesis::Hypothesis;
 use crate::linear::{Linear, LinearPanel};

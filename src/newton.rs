@@ -21,7 +21,7 @@
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
-use crate::data::Examples;
+use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::order::Ahead;

@@ -3,8 +3,8 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::data::Examples;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::scalar::Scalar;
 
 /// How an epoch visits n rows. Any other iterator over row numbers serves [`Trainer::run`] as well.

@@ -8,9 +8,10 @@
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 21 bytes an
 //!   example and 8 more for every output but the first; what is paid is time.
 
-use crate::data::{Examples, Matrix, Window};
+use crate::data::{Matrix, Window};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;

@@ -12,16 +12,18 @@
 //! * Cost: an epoch's time over the number of threads, and per epoch and shard O(size of w + examples)
 //!   for copying and averaging. Memory: a copy of w, its average and its ledger for every shard.
 
-use crate::data::Examples;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::feasible::Feasible;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Combine, Hypothesis};
+use crate::ledger::Ledger;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::order::Ahead;
+use crate::params::{Block, Params};
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
-use crate::trainer::{Block, Report, Trainer};
+use crate::trainer::{Report, Trainer};
 
 /// Adds up reports; the first error, if there is one.
 pub(crate) fn total(reports: Vec<Result<Report, Error>>) -> Result<Report, Error> {
@@ -30,6 +32,82 @@ pub(crate) fn total(reports: Vec<Result<Report, Error>>) -> Result<Report, Error
         total += report?;
     }
     Ok(total)
+}
+
+impl<H: Combine + Clone, L: Loss + Clone, F: Feasible<H>> Trainer<H, L, F> {
+    /// The weighted average of trainers that learned apart (Zinkevich, Weimer, Smola and Li 2010,
+    /// Algorithm 3): factors, which usually sum to 1, and trainers. It goes on with the parameters of
+    /// the first, as one that has done the steps of all. Nothing in flight, no ledger and no regret are
+    /// taken over.
+    pub fn average_of(parts: &[(f64, &Self)]) -> Result<Self, Error> {
+        if let Some((c, _)) = parts.iter().find(|(c, _)| !c.is_finite()) {
+            return Err(Error::parameter("factor", c, "finite"));
+        }
+        let hypotheses: Vec<(f64, &H)> =
+            parts.iter().map(|(c, part)| (*c, &part.hypothesis)).collect();
+        let mut hypothesis = H::combine(&hypotheses)?;
+        // `combine` refuses to combine nothing.
+        let Trainer { params, loss, .. } = parts[0].1;
+        let t = parts.iter().map(|(_, part)| part.t).sum();
+        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
+        let mut average = Trainer::resume(hypothesis, loss.clone(), *params, t)?;
+        average.updates = parts.iter().map(|(_, part)| part.updates).sum();
+        Ok(average)
+    }
+
+    /// A copy that does `share` of the steps: its own count of them begins at that part of t.
+    pub(crate) fn shard(&self, share: f64) -> Result<Self, Error> {
+        self.check_copy()?;
+        if share == 1.0 {
+            let ledger = self.ledger.as_ref().map(Ledger::empty);
+            return Ok(Trainer { ledger, ..self.clone() });
+        }
+        let steps = |t: u64| (t as f64 * share).round() as u64;
+        let Params { t0, average_from, .. } = self.params;
+        let first = 1 + steps(average_from.max(1) - 1);
+        let params = Params { t0: t0 * share, average_from: first, ..self.params };
+        let mut hypothesis = self.hypothesis.clone();
+        let t = steps(self.t);
+        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
+        let mut shard = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
+        shard.updates = steps(self.updates);
+        shard.ledger = self.ledger.as_ref().map(Ledger::empty);
+        Ok(shard)
+    }
+
+    /// Takes in what copies made by [`shard`](Trainer::shard) have learned.
+    pub(crate) fn merge(&mut self, shards: &[Self], shares: &[f64]) -> Result<(), Error> {
+        let before: Vec<f64> = shares.iter().map(|share| self.t as f64 * share).collect();
+        let done = |k: usize| shards[k].t as f64 - before[k].round();
+        let all: f64 = (0..shards.len()).map(done).sum();
+        let t = self.t + all as u64;
+        // Else w is no longer 1/(lambda t) times the sum of what the ledger has.
+        let exact = (0..shards.len()).all(|k| {
+            (before[k] - before[k].round()).abs().max((done(k) - shares[k] * all).abs()) < 1e-6
+        });
+        let hypothesis = match shards {
+            [shard] => shard.hypothesis.clone(),
+            _ => {
+                let parts: Vec<(f64, &H)> =
+                    shares.iter().copied().zip(shards.iter().map(|s| &s.hypothesis)).collect();
+                let mut hypothesis = H::combine(&parts)?;
+                let count = self.params.average_count(t);
+                hypothesis.set_average_weight(self.params.average.total(count));
+                hypothesis
+            }
+        };
+        let complete = self.complete && exact;
+        let of_shards: u64 = shards.iter().map(|shard| shard.updates).sum();
+        let before: u64 = shares.iter().map(|c| (self.updates as f64 * c).round() as u64).sum();
+        let updates = self.updates + of_shards - before;
+        let ledger = self.ledger.take().map(|mut ledger| {
+            shards.iter().filter_map(|shard| shard.ledger.as_ref()).for_each(|l| ledger.add(l));
+            ledger
+        });
+        *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
+        (self.ledger, self.complete, self.updates) = (ledger, complete, updates);
+        Ok(())
+    }
 }
 
 /// Runs every trainer over the same order of the same examples, side by side on the threads of the

@@ -26,138 +26,21 @@
 
 use std::collections::VecDeque;
 
-use crate::data::{Examples, KeptRow, Row};
+use crate::data::{KeptRow, Row};
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::feasible::{Ball, Feasible};
-use crate::hypothesis::{Combine, Hypothesis};
+use crate::hypothesis::Hypothesis;
 use crate::ledger::Ledger;
 use crate::loss::Loss;
 use crate::order::Ahead;
+use crate::params::{Average, Block, Params};
 use crate::regret::Regret;
 use crate::scalar::all_finite;
 use crate::schedule::Schedule;
 
-/// The parameters of training. All checks are in [`Params::check`], which [`Trainer::new`] calls.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Params<F = Option<Ball>> {
-    /// Strength of the regularisation; `alpha` in Python. May be 0, but for steps of 1/(lambda s).
-    pub lambda: f64,
-    /// Step sizes.
-    pub schedule: Schedule,
-    /// Added to the step number in the schedule; tames the first steps when `lambda` is small.
-    pub t0: f64,
-    /// The set that w is projected onto after each step.
-    pub set: F,
-    /// Which gradients a step applies.
-    pub block: Block,
-    /// Which mean of the iterates is the result.
-    pub average: Average,
-    /// The first step whose result is averaged.
-    pub average_from: u64,
-}
-
-/// Which gradients a step applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Block {
-    /// The mean of those of the next so many rows, at least 1; `batch_size` in Python.
-    Mean(usize),
-    /// That of the row so many steps ago, taken at the w of that time; none, as long as there was no
-    /// such step. So the scores of as many rows depend on no step not yet made. `delay` in Python.
-    /// Gradients still in flight when a run ends arrive in the next.
-    Delayed(usize),
-}
-
-/// How iterates are averaged. Costs one more update of a row's features where a row has a
-/// coefficient, nothing elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Average {
-    /// Not at all: the last iterate is the result.
-    None,
-    /// All alike.
-    Uniform,
-    /// Polynomial decay with exponent 3 (Shamir and Zhang 2013): the k-th iterate weighs as
-    /// k (k + 1) (k + 2).
-    Polynomial,
-    /// The recent ones, by exponentially decaying weights: the mean moves by 1/W of the way to each iterate
-    /// that an update has made, with `W = min(window, updates so far / 8)`. Nothing is paid on steps without
-    /// an update. Without a window the k-th iterate weighs about as k^7; with one the mean also forgets
-    /// what a budget has done to iterates long ago.
-    Recent {
-        /// The largest W.
-        window: u64,
-    },
-}
-
-impl Average {
-    /// The sum of the weights of the first k iterates.
-    fn total(self, k: u64) -> f64 {
-        let k = k as f64;
-        match self {
-            Average::None => 0.0,
-            Average::Uniform => k,
-            Average::Polynomial => k * (k + 1.0) * (k + 2.0) * (k + 3.0) / 4.0,
-            // Weights are relative to what there is.
-            Average::Recent { .. } => 1.0,
-        }
-    }
-}
-
-impl Default for Params {
-    /// Plain Pegasos at lambda = 1e-4.
-    fn default() -> Self {
-        Params {
-            lambda: 1e-4,
-            schedule: Schedule::Pegasos,
-            t0: 0.0,
-            set: None,
-            block: Block::Mean(1),
-            average: Average::None,
-            average_from: 1,
-        }
-    }
-}
-
-impl<F> Params<F> {
-    /// The same, but within another feasible set.
-    pub fn within<G>(self, set: G) -> Params<G> {
-        let Params { lambda, schedule, t0, set: _, block, average, average_from } = self;
-        Params { lambda, schedule, t0, set, block, average, average_from }
-    }
-
-    /// How many of the first t iterates are averaged.
-    fn average_count(&self, t: u64) -> u64 {
-        (t + 1).saturating_sub(self.average_from.max(1))
-    }
-
-    /// Refuses parameters outside their range; [`Trainer::resume`] checks the set as well.
-    pub fn check(&self) -> Result<(), Error> {
-        check_lambda(self.lambda, self.schedule != Schedule::Pegasos)?;
-        if !(self.t0 >= 0.0 && self.t0.is_finite()) {
-            return Err(Error::parameter("t0", self.t0, ">= 0 and finite"));
-        }
-        if self.block == Block::Mean(0) {
-            return Err(Error::parameter("batch", 0, ">= 1"));
-        }
-        self.schedule.check(self.lambda)
-    }
-}
-
 /// No hypothesis keeps a scale below this for longer than a step.
 const LEAST_SCALE: f64 = 1e-10;
-
-pub(crate) fn check_lambda(lambda: f64, may_be_zero: bool) -> Result<(), Error> {
-    if lambda > 0.0 && lambda.is_finite() && (1.0 / lambda).is_finite() {
-        return Ok(());
-    }
-    match may_be_zero {
-        true if lambda == 0.0 => Ok(()),
-        _ if lambda > 0.0 && lambda.is_finite() => {
-            Err(Error::parameter("lambda", lambda, "so large that 1/lambda is finite"))
-        }
-        true => Err(Error::parameter("lambda", lambda, ">= 0 and finite")),
-        false => Err(Error::parameter("lambda", lambda, "> 0 and finite")),
-    }
-}
 
 /// What a [`run`](Trainer::run) has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -212,23 +95,23 @@ impl std::ops::AddAssign for Report {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
-    hypothesis: H,
-    loss: L,
+    pub(crate) hypothesis: H,
+    pub(crate) loss: L,
     /// See [`Loss::at_zero`].
-    at_zero: f64,
-    params: Params<F>,
-    t: u64,
+    pub(crate) at_zero: f64,
+    pub(crate) params: Params<F>,
+    pub(crate) t: u64,
     /// Steps that have moved w by a gradient.
-    updates: u64,
+    pub(crate) updates: u64,
     /// Whether the scale of w is `1/(lambda (t0 + t))`: then v is the plain sum of what was added.
-    plain: bool,
+    pub(crate) plain: bool,
     /// Whether all that made w is in the ledger: false after a merge of shards whose steps were not in
     /// proportion.
-    complete: bool,
-    ledger: Option<Ledger>,
-    regret: Option<Regret>,
+    pub(crate) complete: bool,
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) regret: Option<Regret>,
     /// Of gradients that have not arrived yet, the oldest first.
-    flights: VecDeque<Flight<H::Scalar, L::Scores>>,
+    pub(crate) flights: VecDeque<Flight<H::Scalar, L::Scores>>,
 }
 
 /// A gradient of the loss that was taken at an earlier w and has not been applied yet.
@@ -723,92 +606,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         H: Clone,
     {
         self.hypothesis.mean().unwrap_or_else(|| self.hypothesis.clone())
-    }
-
-    /// The weighted average of trainers that learned apart (Zinkevich, Weimer, Smola and Li 2010,
-    /// Algorithm 3): factors, which usually sum to 1, and trainers. It goes on with the parameters of
-    /// the first, as one that has done the steps of all. Nothing in flight, no ledger and no regret are
-    /// taken over.
-    pub fn average_of(parts: &[(f64, &Self)]) -> Result<Self, Error>
-    where
-        H: Combine,
-        L: Clone,
-    {
-        if let Some((c, _)) = parts.iter().find(|(c, _)| !c.is_finite()) {
-            return Err(Error::parameter("factor", c, "finite"));
-        }
-        let hypotheses: Vec<(f64, &H)> =
-            parts.iter().map(|(c, part)| (*c, &part.hypothesis)).collect();
-        let mut hypothesis = H::combine(&hypotheses)?;
-        // `combine` refuses to combine nothing.
-        let Trainer { params, loss, .. } = parts[0].1;
-        let t = parts.iter().map(|(_, part)| part.t).sum();
-        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
-        let mut average = Trainer::resume(hypothesis, loss.clone(), *params, t)?;
-        average.updates = parts.iter().map(|(_, part)| part.updates).sum();
-        Ok(average)
-    }
-
-    /// A copy that does `share` of the steps: its own count of them begins at that part of t.
-    pub(crate) fn shard(&self, share: f64) -> Result<Self, Error>
-    where
-        H: Combine + Clone,
-        L: Clone,
-    {
-        self.check_copy()?;
-        if share == 1.0 {
-            let ledger = self.ledger.as_ref().map(Ledger::empty);
-            return Ok(Trainer { ledger, ..self.clone() });
-        }
-        let steps = |t: u64| (t as f64 * share).round() as u64;
-        let Params { t0, average_from, .. } = self.params;
-        let first = 1 + steps(average_from.max(1) - 1);
-        let params = Params { t0: t0 * share, average_from: first, ..self.params };
-        let mut hypothesis = self.hypothesis.clone();
-        let t = steps(self.t);
-        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
-        let mut shard = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
-        shard.updates = steps(self.updates);
-        shard.ledger = self.ledger.as_ref().map(Ledger::empty);
-        Ok(shard)
-    }
-
-    /// Takes in what copies made by [`shard`](Trainer::shard) have learned.
-    pub(crate) fn merge(&mut self, shards: &[Self], shares: &[f64]) -> Result<(), Error>
-    where
-        H: Combine + Clone,
-        L: Clone,
-    {
-        let before: Vec<f64> = shares.iter().map(|share| self.t as f64 * share).collect();
-        let done = |k: usize| shards[k].t as f64 - before[k].round();
-        let all: f64 = (0..shards.len()).map(done).sum();
-        let t = self.t + all as u64;
-        // Else w is no longer 1/(lambda t) times the sum of what the ledger has.
-        let exact = (0..shards.len()).all(|k| {
-            (before[k] - before[k].round()).abs().max((done(k) - shares[k] * all).abs()) < 1e-6
-        });
-        let hypothesis = match shards {
-            [shard] => shard.hypothesis.clone(),
-            _ => {
-                let parts: Vec<(f64, &H)> =
-                    shares.iter().copied().zip(shards.iter().map(|s| &s.hypothesis)).collect();
-                let mut hypothesis = H::combine(&parts)?;
-                let count = self.params.average_count(t);
-                hypothesis.set_average_weight(self.params.average.total(count));
-                hypothesis
-            }
-        };
-        let complete = self.complete && exact;
-        let of_shards: u64 = shards.iter().map(|shard| shard.updates).sum();
-        let before: u64 = shares.iter().map(|c| (self.updates as f64 * c).round() as u64).sum();
-        let updates = self.updates + of_shards - before;
-        let ledger = self.ledger.take().map(|mut ledger| {
-            shards.iter().filter_map(|shard| shard.ledger.as_ref()).for_each(|l| ledger.add(l));
-            ledger
-        });
-        *self = Trainer::resume(hypothesis, self.loss.clone(), self.params, t)?;
-        (self.ledger, self.complete, self.updates) = (ledger, complete, updates);
-        Ok(())
     }
 
     /// Whether the sum of its coefficients is a point of the dual: of plain Pegasos in a Hilbert space.

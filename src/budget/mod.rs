@@ -21,6 +21,7 @@ mod maintenance;
 mod merge;
 mod panel;
 mod project;
+mod state;
 mod support;
 
 use crate::data::{Matrix, Row, same_features};
@@ -36,6 +37,7 @@ pub use maintenance::Maintenance;
 use merge::Distances;
 use panel::Panel;
 use project::InverseGram;
+pub use state::BudgetedState;
 use support::{Support, balance};
 
 /// By how much the coefficients of a projection may exceed those of what is projected: what the kernel matrix of
@@ -87,25 +89,6 @@ struct Scratch<S> {
     crosses: Vec<S>,
     bounds: Vec<S>,
     row: Vec<S>,
-}
-
-/// All that a [`Budgeted`] holds beside its vectors, in plain parts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct BudgetedState {
-    /// Vectors x outputs: the coefficients are `a v`.
-    pub v: Vec<f64>,
-    /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
-    pub u: Vec<f64>,
-    /// The scale, and the sums of the lazy average; the norm is computed.
-    pub scale: Scaled,
-    /// When each vector was added, for ties.
-    pub born: Vec<u64>,
-    /// Additions so far.
-    pub added: u64,
-    /// Vectors taken out so far.
-    pub evicted: u64,
-    /// The squared norms of the vectors, as they were rounded; they may be left out, and are computed then.
-    pub norms: Vec<f64>,
 }
 
 impl<S: Scalar> Budgeted<S> {
@@ -250,71 +233,6 @@ impl<S: Scalar> Budgeted<S> {
                 });
             });
         }
-    }
-
-    /// All that it holds beside the vectors, for whoever stores it.
-    pub fn state(&self) -> BudgetedState {
-        let slots = self.support.occupied();
-        let outputs = self.support.outputs;
-        let pick = |all: &[f64]| -> Vec<f64> {
-            let rows = slots.clone().filter_map(|s| all.get(s * outputs..(s + 1) * outputs));
-            rows.flatten().copied().collect()
-        };
-        BudgetedState {
-            v: pick(&self.support.v),
-            u: pick(&self.support.u),
-            scale: self.scale,
-            born: slots.clone().map(|slot| self.support.born[slot]).collect(),
-            norms: slots.map(|slot| self.support.norms[slot].to_f64()).collect(),
-            added: self.added,
-            evicted: self.evicted,
-        }
-    }
-
-    /// Gives a hypothesis without vectors these rows, and what [`state`](Budgeted::state) gave. It goes on as
-    /// the one that was stored, up to rounding. Refuses parts that do not fit together.
-    pub fn restore(&mut self, x: &Matrix<'_, S>, state: &BudgetedState) -> Result<(), Error> {
-        self.check_features(x.n_features())?;
-        let (n, outputs) = (x.n_rows(), self.support.outputs);
-        let averaging = state.scale.averages();
-        for (name, len, want) in [
-            ("support", self.n_vectors(), 0),
-            ("v", state.v.len(), n * outputs),
-            ("u", state.u.len(), if averaging { n * outputs } else { 0 }),
-            ("born", state.born.len(), n),
-            ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
-        if n > self.budget.unwrap_or(usize::MAX) {
-            return Err(Error::parameter("support", n, "vectors within the budget"));
-        }
-        state.scale.check()?;
-        if let Some(norm) = state.norms.iter().find(|norm| norm.is_nan() || **norm < 0.0) {
-            return Err(Error::parameter("norms", norm, ">= 0"));
-        }
-        self.support.reserve(n)?;
-        for k in 0..n {
-            let slot = self.support.insert(x.row(k), state.born[k]);
-            if let Some(norm) = state.norms.get(k) {
-                self.support.measure(slot, *norm);
-            }
-            self.support.v[slot * outputs..(slot + 1) * outputs]
-                .copy_from_slice(&state.v[k * outputs..(k + 1) * outputs]);
-            self.support.settle(slot);
-        }
-        (self.support.u, self.support.averaging) = (state.u.clone(), averaging);
-        self.scale = state.scale;
-        (self.added, self.evicted) = (state.added, state.evicted);
-        self.remember_pairs();
-        self.carry_norm(self.carries_norm);
-        Ok(())
     }
 
     /// Gives the vectors other coefficients, vectors x outputs in the order of [`for_each`](Budgeted::for_each); forgets

@@ -10,8 +10,9 @@
 //! * Source: coordinates that do not move are put aside as in the shrinking of Keerthi et al. (2008); here no
 //!   decision lasts longer than until the next whole pass, which finds those that count afresh.
 
-use crate::data::{Examples, Row};
+use crate::data::Row;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::order::Ahead;
 use crate::scalar::{Scalar, all_finite};

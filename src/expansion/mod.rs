@@ -18,6 +18,7 @@
 //!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
 
 mod panel;
+mod state;
 
 use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
@@ -29,6 +30,7 @@ use crate::scaled::Scaled;
 use crate::threads::side_by_side;
 use crate::vectors::{Keep, Vectors};
 use panel::Panel;
+pub use state::ExpansionState;
 
 /// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
 /// kernel values among the rows themselves.
@@ -93,21 +95,6 @@ pub struct Expansion<S> {
     kept: Option<Kept<S>>,
     /// Whether somebody has vouched for the kernel.
     vouched: bool,
-}
-
-/// All that an [`Expansion`] holds beside its vectors, in plain parts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ExpansionState<S> {
-    /// Vectors x outputs: the coefficients are `a v`.
-    pub v: Vec<S>,
-    /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
-    pub u: Vec<f64>,
-    /// The scale, `||w||^2` over `a^2`, and the sums of the lazy average.
-    pub scale: Scaled,
-    /// How often each vector was added.
-    pub counts: Vec<u32>,
-    /// The squared norms of the vectors, as they were rounded; they may be left out, and are computed then.
-    pub norms: Vec<S>,
 }
 
 /// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
@@ -261,79 +248,6 @@ impl<S: Scalar> Expansion<S> {
     /// row's was.
     pub fn for_each(&self, slot: usize, f: impl FnMut(usize, S)) {
         self.vectors.for_each(slot, f);
-    }
-
-    /// All that it holds beside the vectors, for whoever stores it.
-    pub fn state(&self) -> ExpansionState<S> {
-        let places = (0..self.n_vectors())
-            .flat_map(|slot| (0..self.outputs).map(move |o| self.place(slot, o)));
-        ExpansionState {
-            v: places.clone().map(|place| self.v[place]).collect(),
-            u: places.filter_map(|place| self.u.get(place).copied()).collect(),
-            scale: self.scale,
-            counts: self.counts.clone(),
-            norms: self.vectors.norms(0..self.n_vectors()).to_vec(),
-        }
-    }
-
-    /// Gives an expansion without vectors those of these rows, and what [`state`](Expansion::state) gave. Row
-    /// k has number `numbers[k]`, where there are numbers. Refuses parts that do not fit together.
-    pub fn restore(
-        &mut self,
-        x: &Matrix<'_, S>,
-        numbers: Option<&[usize]>,
-        state: &ExpansionState<S>,
-    ) -> Result<(), Error> {
-        self.check_features(x.n_features())?;
-        let n = x.n_rows();
-        let averaging = state.scale.averages();
-        for (name, len, want) in [
-            ("support", self.n_vectors(), 0),
-            ("support", numbers.map_or(n, <[usize]>::len), n),
-            ("v", state.v.len(), n * self.outputs),
-            ("u", state.u.len(), if averaging { n * self.outputs } else { 0 }),
-            ("counts", state.counts.len(), n),
-            ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
-        state.scale.check()?;
-        if let Some(norm) =
-            state.norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0)
-        {
-            return Err(Error::parameter("norms", norm, ">= 0"));
-        }
-        // Without slots, rows have numbers that nobody will ask for.
-        let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
-        let rows = if slots == 0 { NOWHERE as usize } else { slots };
-        let columns = if self.vectors.are_columns() { self.n_features() } else { usize::MAX };
-        self.scale.sum_q = state.scale.sum_q;
-        for k in 0..n {
-            let i = numbers.map_or(k, |numbers| numbers[k]);
-            if i >= rows.min(columns) {
-                return Err(Error::index("support", i, rows.min(columns)));
-            }
-            let slot = self.append(i, x.row(k));
-            self.counts[slot] = state.counts[k];
-            if let Some(norm) = state.norms.get(k) {
-                self.vectors.set_norm(slot, *norm);
-            }
-            for o in 0..self.outputs {
-                let place = self.place(slot, o);
-                self.v[place] = state.v[k * self.outputs + o];
-                if averaging {
-                    self.u[place] = state.u[k * self.outputs + o];
-                }
-            }
-        }
-        self.scale = state.scale;
-        Ok(())
     }
 
     /// Appends a row with its coefficients. `set_norm2` must follow.

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use super::{Ascent, Policy, Problem, UNKNOWN};
 use crate::budget::Budgeted;
-use crate::data::Examples;
 use crate::error::Error;
 use crate::evaluation::Evaluation;
+use crate::examples::Examples;
 use crate::expansion::{Expansion, PANEL};
 use crate::hypothesis::Hypothesis;
 use crate::kernel_dual::KernelAscent;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::order::{Ahead, Order};
+use crate::params::Block;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
-use crate::trainer::{Block, Report, Trainer};
+use crate::trainer::{Report, Trainer};
 
 /// A w of support vectors, bounded in number or not.
 pub trait Machine: Hypothesis + Clone + Send {

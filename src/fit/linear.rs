@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Ascent, FAR, MOST, Policy, Problem};
-use crate::data::Examples;
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::evaluation::Evaluation;
+use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::linear::{Linear, LinearState};
@@ -14,10 +14,11 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::newton::Descent;
 use crate::order::{Ahead, Order};
+use crate::params::Block;
 use crate::scalar::Scalar;
 use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
-use crate::trainer::{Block, Report, Trainer};
+use crate::trainer::{Report, Trainer};
 
 /// Linear problems over the same rows: one, or one class against the rest for every class. They are trained side by side,
 /// on the threads of the current rayon pool.

@@ -34,10 +34,11 @@
 
 mod kernel;
 mod linear;
+mod policy;
 mod refit;
 
-use crate::data::Examples;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::ledger::Certificate;
 use crate::order::{Order, Sampling};
 use crate::scalar::Scalar;
@@ -45,6 +46,7 @@ use crate::trainer::Report;
 
 pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
+pub use policy::{Event, Outcome, Policy, Progress, Solver};
 pub(crate) use refit::Solving;
 
 /// Epochs of dual ascent after which a fit tries to leap. See the head of `dual.rs`.
@@ -61,107 +63,6 @@ const STALLED: f64 = 1e-3;
 
 /// The share of an epoch's gap by which evaluations are put off: every fifth epoch once there were many.
 const RARER: usize = 5;
-
-/// How a fit gets to its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Solver {
-    /// By epochs of Pegasos alone.
-    Pegasos,
-    /// By dual ascent from w = 0.
-    Dual,
-    /// By Pegasos as long as that is faster, then by dual ascent from where it is.
-    #[default]
-    Auto,
-}
-
-/// What a fit is to reach, and how; the defaults are Python's for linear models.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policy {
-    /// Which steps are made. Dual ascent needs plain Pegasos: steps 1/(lambda s), one example each, no projection and no
-    /// average of all iterates.
-    pub solver: Solver,
-    /// The relative gap that will do; where there is no certificate, by how much the mean loss of an epoch must fall
-    /// below the best before. `None` for `max_epochs`, whatever they reach.
-    pub tol: Option<f64>,
-    /// Epochs at most; `max_iter` in Python.
-    pub max_epochs: usize,
-    /// Epochs without progress that end a fit where there is no certificate; `n_iter_no_change` in Python.
-    pub patience: usize,
-    /// The order of each epoch.
-    pub sampling: Sampling,
-    /// Of the orders.
-    pub seed: u64,
-    /// The number of the first epoch, where others went before.
-    pub first_epoch: u64,
-    /// Copies that learn apart from parts of an epoch, see [`Shards`](crate::Shards).
-    pub shards: usize,
-    /// Bytes of kernel values that may be kept in memory; `cache_size` in Python.
-    pub cache: usize,
-    /// Whether to ask for certificates, where there are any.
-    pub certify: bool,
-    /// Whether the problems have learned from other rows before; then there are no certificates, and no dual ascent.
-    pub going_on: bool,
-    /// Whether somebody else says when it is enough, by [`Fit::stop`].
-    pub until_stopped: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Policy {
-            solver: Solver::Auto,
-            tol: Some(1e-3),
-            max_epochs: 100,
-            patience: 5,
-            sampling: Sampling::Shuffle,
-            seed: 0,
-            first_epoch: 0,
-            shards: 1,
-            cache: 1 << 30,
-            certify: true,
-            going_on: false,
-            until_stopped: false,
-        }
-    }
-}
-
-/// What is known after an epoch, or after a step of dual ascent with kernels.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Event {
-    /// The mean loss, as the epoch met it.
-    pub loss: f64,
-    /// The objective and its bound, summed over the problems; NaN where they were not evaluated.
-    pub certificate: Certificate,
-    /// How many examples were visited.
-    pub visits: u64,
-}
-
-/// How a fit has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// With what was asked for.
-    Reached,
-    /// With all epochs that were allowed.
-    Exhausted,
-    /// With steps that no longer come nearer.
-    Stalled,
-}
-
-/// What [`Fit::advance`] has done.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Progress {
-    /// A part of an epoch or of what comes between: so many rows were visited. `anew` where nobody knows how long the
-    /// next part takes.
-    Going {
-        /// Rows visited.
-        rows: usize,
-        /// Whether a part of another kind comes next.
-        anew: bool,
-    },
-    /// The end of an epoch.
-    Epoch(Event),
-    /// The end.
-    Over(Outcome),
-}
 
 /// What a [`Fit`] drives: one or more problems over the same rows. Everything is done by instalments of about `size` rows;
 /// in between the problems are whole.

@@ -1,8 +1,8 @@
 //! Problems in a span, one after the other, by instalments.
 
 use super::{Ascent, Course, Event, FAR, Policy, Problem, Progress, Solver};
-use crate::data::Examples;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::order::Order;

@@ -11,7 +11,8 @@ use pyo3::types::PyTuple;
 
 use super::trainer::Model;
 use super::{FIRST, MOST_AT_FIRST, in_pieces, unknown};
-use crate::{Csr, Dense, Error, Index, Matrix, Sampling, Scalar, data, memory};
+use crate::examples::squared_norms;
+use crate::{Csr, Dense, Error, Index, Matrix, Sampling, Scalar, memory};
 
 /// Rows, their class numbers and weights, whose structure is sound: a C-contiguous 2-D array, or `(indptr, indices, data,
 /// n_features)` of a CSR matrix. What other threads do to the arrays later can make answers wrong, and nothing worse.
@@ -114,10 +115,10 @@ impl<'a> View<'a> {
         }
     }
 
-    fn squared_norms(&self, rows: std::ops::Range<usize>) -> Result<Vec<f64>, Error> {
+    fn norms(&self, rows: std::ops::Range<usize>) -> Result<Vec<f64>, Error> {
         match self {
-            View::F32(examples) => data::squared_norms(examples.rows(), rows),
-            View::F64(examples) => data::squared_norms(examples.rows(), rows),
+            View::F32(examples) => squared_norms(examples.rows(), rows),
+            View::F64(examples) => squared_norms(examples.rows(), rows),
         }
     }
 }
@@ -265,7 +266,7 @@ impl Examples {
         let view = &borrowed.view(true)?;
         let mut norms = memory::zeros("norms", &[self.n_rows])?;
         in_pieces(py, FIRST, self.n_rows, &mut |rows| {
-            norms[rows.clone()].copy_from_slice(&view.squared_norms(rows)?);
+            norms[rows.clone()].copy_from_slice(&view.norms(rows)?);
             Ok(())
         })?;
         Ok(PyArray1::from_vec(py, norms))
