@@ -107,3 +107,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.filename == temporary:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Refuses a path that no file can be written to."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target):
+        reason = errno.EISDIR
+    elif os.path.exists(target) and not os.path.isfile(target):
+        return  # A device or a pipe.
+    elif not os.path.isdir(folder):
+        reason = errno.ENOENT
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        reason = errno.EACCES
+    else:
+        return
+    raise OSError(reason, os.strerror(reason), os.fspath(path))

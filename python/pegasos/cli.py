@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import inspect
 import math
 import os
 import reprlib
@@ -17,7 +16,7 @@ import time
 import warnings
 from contextlib import suppress
 from io import StringIO
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
@@ -25,24 +24,15 @@ from sklearn.model_selection import train_test_split
 
 from pegasos import io
 from pegasos._core import __version__
+from pegasos._files import check_writable
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TextIO
 
 __all__ = ["main"]
-
-def _defaults(estimator: type) -> dict[str, Any]:
-    parameters = inspect.signature(estimator).parameters
-    return {name: parameter.default for name, parameter in parameters.items()}
-
-
-#: The defaults of the estimators' parameters are those of the options.
-_DEFAULTS = _defaults(PegasosClassifier)
-_KERNEL_DEFAULTS = _defaults(KernelPegasosClassifier)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,27 +117,159 @@ def _said(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"pegasos: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 # -- options
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says which command is wrong in the usage, not in the message."""
+class Option(NamedTuple):
+    """A row of the table: an option, or an argument that is known by its place."""
 
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(2, f"pegasos: error: {message}\n")
+    #: What it is called, and in capitals what stands for its value.
+    names: str
+    #: The parameter of an estimator that it sets, and whose default it has; or none.
+    param: str | None
+    #: What reads the value, or a list of choices (None: the words that the estimator takes), or what a switch sets.
+    value: Callable[[str], Any] | list[str] | bool | None
+    text: str
+    #: The value where it is not given and is no parameter; ... if it must be given.
+    otherwise: Any = None
 
+
+def _reader(number: Callable[[str], Any], want: str, **words: Any) -> Callable[[str], Any]:
+    """Reads a number, or a word that means something else."""
+
+    def read(text: str) -> Any:
+        if text.lower() in words:
+            return words[text.lower()]
+        try:
+            return number(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be {want}, got {text!r}") from None
+
+    return read
+
+
+def _fraction(text: str) -> float:
+    if not 0.0 < float(text) < 1.0:
+        raise ValueError
+    return float(text)
+
+
+def _column(text: str) -> str | int | None:
+    with suppress(ValueError):
+        return int(text)
+    return None if text.lower() == "none" else text
+
+
+_COUNT = _reader(int, "an int or 'none'", none=None)
+_WIDTH = _reader(float, "a number, 'scale' or 'auto'", scale="scale", auto="auto")
+_TOLERANCE = _reader(float, "a number or 'none'", none=None)
+_OFFSET = _reader(float, "a number or 'auto'", auto="auto")
+_MEAN = _reader(
+    int,
+    "'yes', 'no', 'uniform', 'polynomial' or the number of a step",
+    **{"yes": True, "no": False, "uniform": "uniform", "polynomial": "polynomial"},
+)
+_PART = _reader(_fraction, "a number between 0 and 1")
+
+_READING = [
+    Option("--format", None, ["svmlight", "csv", "tsv", "npz"], "the format of DATA (default: what its ending says)"),
+    Option("--label COLUMN", None, _column, "the column of a .csv or .tsv file that holds the labels: its name in "
+        "the header, or its number, counted from 0, or from the end if negative; 'none' if there is none (default: "
+        "the last)", -1),
+]
+
+#: Stands for the heading of options that exclude one another.
+_ONE_OF = "one of"
+
+#: The commands, the heading in their help, and what they take.
+_TABLE: list[tuple[str, str | None, list[Option]]] = [
+    ("train", None, [
+        Option("DATA", None, str, "the examples to learn from; see below"),
+        Option("-o --output MODEL", None, str, "the file to write the model to", ...),
+    ]),
+    ("train", "the problem", [
+        Option("--loss", "loss", None, "what an example costs"),
+        Option("--alpha A", "alpha", float, "strength of the regularisation, > 0: smaller fits the examples more "
+            "closely and takes longer; C of other solvers is 1/(alpha n)"),
+        Option("--multi-class", "multi_class", None, "how more than two classes are told apart: all in one problem, or "
+            "each from the others (default: all in one for the hinge loss, ovr for others)"),
+        Option("--no-intercept", "fit_intercept", False, "scores are 0 where all features are"),
+        Option("--class-weight", "class_weight", None, "'balanced' makes every class as important as any other, "
+            "however rare"),
+    ]),
+    ("train", "kernel machines", [
+        Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], "train a kernel machine, without an "
+            "intercept (default: a linear model)"),
+        Option("--gamma G", "gamma", _WIDTH, "of the kernel; 'scale' is 1 over the number of features and their "
+            "variance, 'auto' 1 over their number"),
+        Option("--degree N", "degree", int, "of 'poly'"),
+        Option("--coef0 C", "coef0", float, "of 'poly' and 'sigmoid'"),
+        Option("--budget B", "budget", _COUNT, "the most support vectors there may be: constant time and memory, "
+            "however many the examples; 'none' keeps all"),
+        Option("--maintenance", "maintenance", None, "what happens to a support vector too many: it is merged with "
+            "another, projected onto the others, or one is removed"),
+        Option("--no-refine", "refine", False, "on a budget, leave the coefficients as the passes have left them; else "
+            "the support vectors get the best there are"),
+    ]),
+    ("train", "when to stop", [
+        Option("--max-iter N", "max_iter", int, "epochs, passes over the examples"),
+        Option("--tol TOL", "tol", _TOLERANCE, "stop when the objective is proved to be within this fraction of its "
+            "minimum or, where nothing can be proved, when the loss stops falling by this much; 'none' runs all epochs "
+            "and skips the cost of looking"),
+    ]),
+    ("train", "how to get there", [
+        Option("--solver", "solver", None, "steps of Pegasos, dual coordinate ascent, or one and then the other"),
+        Option("--shards K", "shards", int, "parts of the examples that are learned from side by side, their models "
+            "averaged after each epoch"),
+        Option("--learning-rate", "learning_rate", None, "step sizes: 1/(alpha t), eta0/t^power_t, or eta0"),
+        Option("--eta0 ETA", "eta0", float, "see --learning-rate"),
+        Option("--power-t P", "power_t", float, "see --learning-rate"),
+        Option("--t0 T0", "t0", _OFFSET, "added to t in the step sizes, which tames the first steps; 'auto' adds what "
+            "the loss needs"),
+        Option("--projection", "projection", True, "after each step, go back into the ball that holds the optimum; no "
+            "gap is certified then"),
+        Option("--average {yes,no,uniform,polynomial,N}", "average", _MEAN, "the model is a mean of all steps' "
+            "results: all weigh alike (uniform), late ones more (polynomial), or alike from step N on; 'yes' is "
+            "polynomial, and the recent results of kernel machines, 'no' the last alone"),
+        Option("--batch-size K", "batch_size", int, "examples to a step"),
+        Option("--sampling", "sampling", None, "the order of the examples: shuffled anew in each epoch, shuffled in "
+            "blocks (for data larger than the caches), drawn with replacement, or as stored"),
+        Option("--seed INT", "random_state", int, "an int makes runs repeatable"),
+        Option("--jobs N", "n_jobs", _COUNT, "threads; more than one helps only with more than two classes; none is "
+            "one for each core"),
+    ]),
+    ("train", "data and output", [
+        *_READING,
+        Option("--float32", None, True, "keep features and weights in single precision: half the memory, somewhat "
+            "faster"),
+        Option("--test-size FRACTION", None, _PART, "hold out this fraction of the examples, each class in proportion, "
+            "and report the accuracy on it (default: train on all)"),
+        Option("-q --quiet", None, True, "no progress bar (there is none unless stderr is a terminal) and no summary"),
+    ]),
+    ("predict evaluate", None, [Option("MODEL", None, str, "a model file that 'pegasos train' wrote")]),
+    ("predict", None, [
+        Option("DATA", None, str, "examples, labels in it are ignored and may be missing; see below"),
+        *_READING,
+        Option("-o --output FILE", None, str, "write there, not to stdout"),
+    ]),
+    ("predict", _ONE_OF, [
+        Option("--scores", None, True, "print scores instead of labels, separated by tabs: one for each class in the "
+            "order of 'pegasos info', or, for two classes, one that is positive for the second"),
+        Option("--proba", None, True, "print probabilities instead of labels, one for each class, separated by tabs; "
+            "only for models trained with --loss log_loss"),
+    ]),
+    ("evaluate", None, [Option("DATA", None, str, "examples, with labels; see below"), *_READING]),
+    ("info", None, [Option("MODEL", None, str, "a model file")]),
+]
+
+#: The option for each parameter.
+_OPTIONS = {
+    option.param: option.names.split()[0] for _, _, options in _TABLE for option in options if option.param
+}
 
 _EXAMPLES = """\
 examples:
@@ -164,369 +286,79 @@ or by --format. "-" is the standard input, in svmlight format unless --format sa
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says which command is wrong in the usage, not in the message."""
+
+    def __init__(self, **keywords: Any) -> None:
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(epilog=_EXAMPLES, formatter_class=layout, allow_abbrev=False, **keywords)
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"pegasos: error: {message}\n")
+
+
 def _parser() -> _Parser:
-    parser = _Parser(
-        prog="pegasos",
-        description="Support vector machines trained with stochastic sub-gradients.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog="pegasos", description="Support vector machines trained with stochastic sub-gradients.")
     parser.add_argument("--version", action="version", version=f"pegasos {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def add(name: str, command: Callable[[argparse.Namespace], None], text: str) -> _Parser:
-        added: _Parser = commands.add_parser(
-            name,
-            help=text,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=_EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        added.set_defaults(command=command)
-        return added
-
-    train = add("train", _train, "train a linear model, or with --kernel a kernel machine, and write it to a file")
-    train.add_argument("data", metavar="DATA", help="the examples to learn from; see below")
-    train.add_argument(
-        "-o", "--output", metavar="MODEL", required=True, help="the file to write the model to"
-    )
-    _add_training_options(train)
-
-    predict = add("predict", _predict, "print the label of each example, one a line")
-    _add_model_and_data(predict, "labels in it are ignored and may be missing")
-    predict.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
-    instead = predict.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--scores",
-        action="store_true",
-        help="print scores instead of labels, separated by tabs: one for each class in the order "
-        "of 'pegasos info', or, for two classes, one that is positive for the second",
-    )
-    instead.add_argument(
-        "--proba",
-        action="store_true",
-        help="print probabilities instead of labels, one for each class, separated by tabs; only "
-        "for models trained with --loss log_loss",
-    )
-
-    evaluate = add("evaluate", _evaluate, "print accuracy, and precision, recall and F1 by class")
-    _add_model_and_data(evaluate, "with labels")
-
-    info = add("info", _info, "print what a model file holds")
-    info.add_argument("model", metavar="MODEL", help="a model file")
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
+    parsers = {}
+    for name, (command, text) in _COMMANDS.items():
+        parsers[name] = added.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        parsers[name].set_defaults(command=command)
+    for commands, heading, options in _TABLE:
+        for name in commands.split():
+            place: argparse._ActionsContainer = parsers[name]
+            if heading == _ONE_OF:
+                place = parsers[name].add_mutually_exclusive_group()
+            elif heading:
+                place = parsers[name].add_argument_group(heading)
+            for option in options:
+                _add(place, option)
     return parser
 
 
-def _add_model_and_data(parser: _Parser, about: str) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file that 'pegasos train' wrote")
-    parser.add_argument("data", metavar="DATA", help=f"examples, {about}; see below")
-    _add_reading(parser)
+def _add(place: argparse._ActionsContainer, option: Option) -> None:
+    names = [name for name in option.names.split() if name.startswith("-")]
+    metavar = next((name for name in option.names.split() if name not in names), None)
+    keywords: dict[str, Any] = {"help": option.text}
+    if isinstance(option.value, bool):
+        keywords |= {"action": "store_const", "const": option.value}
+    elif callable(option.value):
+        keywords |= {"type": option.value, "metavar": metavar}
+    else:
+        keywords |= {"choices": option.value or _words(option.param)}
+    if option.param is not None:
+        keywords |= {"help": _with_default(option), "dest": option.param, "default": argparse.SUPPRESS}
+    elif names:
+        keywords |= {"required": True} if option.otherwise is ... else {"default": option.otherwise}
+    place.add_argument(*(names or [str(metavar).lower()]), **keywords)
 
 
-def _add_reading(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--format",
-        choices=["svmlight", "csv", "tsv", "npz"],
-        help="the format of DATA (default: what its ending says)",
-    )
-    parser.add_argument(
-        "--label",
-        type=_column,
-        default=-1,
-        metavar="COLUMN",
-        help="the column of a .csv or .tsv file that holds the labels: its name in the header, or "
-        "its number, counted from 0, or from the end if negative; 'none' if there is none "
-        "(default: the last)",
-    )
+def _takers(param: str | None) -> list[Any]:
+    """The estimators that have a parameter."""
+    return [each for each in (PegasosClassifier, KernelPegasosClassifier) if param in each._parameter_constraints]
 
 
-#: The option for each parameter.
-_OPTIONS: dict[str, str] = {
-    "kernel": "--kernel",
-    "multi_class": "--multi-class",
-    "fit_intercept": "--no-intercept",
-    "refine": "--no-refine",
-}
-
-
-def _add_training_options(parser: _Parser) -> None:
-    def option(
-        group: argparse._ArgumentGroup, name: str, param: str, text: str, **keywords: Any
-    ) -> None:
-        """An option for a parameter of an estimator, which has the default."""
-        defaults = [of[param] for of in (_DEFAULTS, _KERNEL_DEFAULTS) if param in of]
-        said = _text(defaults[0])
-        if defaults[-1] != defaults[0]:
-            said += f", with --kernel {_text(defaults[-1])}"
-        _OPTIONS[param] = name
-        group.add_argument(
-            name,
-            dest=param,
-            default=argparse.SUPPRESS,
-            help=f"{text} (default: {said})",
-            **keywords,
-        )
-
-    group = parser.add_argument_group("the problem")
-    option(group, "--loss", "loss", "what an example costs", choices=_choices("loss"))
-    option(
-        group,
-        "--alpha",
-        "alpha",
-        "strength of the regularisation, > 0: smaller fits the examples more closely and takes "
-        "longer; C of other solvers is 1/(alpha n)",
-        type=float,
-        metavar="A",
-    )
-    group.add_argument(
-        "--multi-class",
-        default=argparse.SUPPRESS,
-        choices=_choices("multi_class"),
-        help="how more than two classes are told apart: all in one problem, or each from the "
-        "others (default: all in one for the hinge loss, ovr for others)",
-    )
-    group.add_argument(
-        "--no-intercept",
-        dest="fit_intercept",
-        action="store_false",
-        default=argparse.SUPPRESS,
-        help="scores are 0 where all features are",
-    )
-    option(
-        group,
-        "--class-weight",
-        "class_weight",
-        "'balanced' makes every class as important as any other, however rare",
-        choices=["balanced"],
-    )
-
-    group = parser.add_argument_group("kernel machines")
-    group.add_argument(
-        "--kernel",
-        default=argparse.SUPPRESS,
-        choices=["linear", "poly", "rbf", "sigmoid"],
-        help="train a kernel machine, without an intercept (default: a linear model)",
-    )
-    option(
-        group,
-        "--gamma",
-        "gamma",
-        "of the kernel; 'scale' is 1 over the number of features and their variance, 'auto' 1 over "
-        "their number",
-        type=_gamma,
-        metavar="G",
-    )
-    option(group, "--degree", "degree", "of 'poly'", type=int, metavar="N")
-    option(group, "--coef0", "coef0", "of 'poly' and 'sigmoid'", type=float, metavar="C")
-    option(
-        group,
-        "--budget",
-        "budget",
-        "the most support vectors there may be: constant time and memory, however many the examples; "
-        "'none' keeps all",
-        type=_integer_or_none,
-        metavar="B",
-    )
-    option(
-        group,
-        "--maintenance",
-        "maintenance",
-        "what happens to a support vector too many: it is merged with another, projected onto the others, "
-        "or one is removed",
-        choices=_choices("maintenance", KernelPegasosClassifier),
-    )
-    group.add_argument(
-        "--no-refine",
-        dest="refine",
-        action="store_false",
-        default=argparse.SUPPRESS,
-        help="on a budget, leave the coefficients as the passes have left them; else the support vectors get the "
-        "best there are",
-    )
-
-    group = parser.add_argument_group("when to stop")
-    option(
-        group, "--max-iter", "max_iter", "epochs, passes over the examples", type=int, metavar="N"
-    )
-    option(
-        group,
-        "--tol",
-        "tol",
-        "stop when the objective is proved to be within this fraction of its minimum or, where "
-        "nothing can be proved, when the loss stops falling by this much; 'none' runs all epochs "
-        "and skips the cost of looking",
-        type=_number_or("none", None),
-        metavar="TOL",
-    )
-
-    group = parser.add_argument_group("how to get there")
-    option(
-        group,
-        "--solver",
-        "solver",
-        "steps of Pegasos, dual coordinate ascent, or one and then the other",
-        choices=_choices("solver"),
-    )
-    option(
-        group,
-        "--shards",
-        "shards",
-        "parts of the examples that are learned from side by side, their models averaged after "
-        "each epoch",
-        type=int,
-        metavar="K",
-    )
-    option(
-        group,
-        "--learning-rate",
-        "learning_rate",
-        "step sizes: 1/(alpha t), eta0/t^power_t, or eta0",
-        choices=_choices("learning_rate"),
-    )
-    option(group, "--eta0", "eta0", "see --learning-rate", type=float, metavar="ETA")
-    option(group, "--power-t", "power_t", "see --learning-rate", type=float, metavar="P")
-    option(
-        group,
-        "--t0",
-        "t0",
-        "added to t in the step sizes, which tames the first steps; 'auto' adds what the loss "
-        "needs",
-        type=_number_or("auto", "auto"),
-        metavar="T0",
-    )
-    option(
-        group,
-        "--projection",
-        "projection",
-        "after each step, go back into the ball that holds the optimum; no gap is certified then",
-        action="store_true",
-    )
-    option(
-        group,
-        "--average",
-        "average",
-        "the model is a mean of all steps' results: all weigh alike (uniform), late ones more "
-        "(polynomial), or alike from step N on; 'yes' is polynomial, and the recent results of kernel "
-        "machines, 'no' the last alone",
-        type=_averaging,
-        metavar="{yes,no,uniform,polynomial,N}",
-    )
-    option(group, "--batch-size", "batch_size", "examples to a step", type=int, metavar="K")
-    option(
-        group,
-        "--sampling",
-        "sampling",
-        "the order of the examples: shuffled anew in each epoch, shuffled in blocks (for data "
-        "larger than the caches), drawn with replacement, or as stored",
-        choices=_choices("sampling"),
-    )
-    option(
-        group, "--seed", "random_state", "an int makes runs repeatable", type=int, metavar="INT"
-    )
-    option(
-        group,
-        "--jobs",
-        "n_jobs",
-        "threads; more than one helps only with more than two classes; none is one for each core",
-        type=_integer_or_none,
-        metavar="N",
-    )
-
-    group = parser.add_argument_group("data and output")
-    _add_reading(group)
-    group.add_argument(
-        "--float32",
-        action="store_true",
-        help="keep features and weights in single precision: half the memory, somewhat faster",
-    )
-    group.add_argument(
-        "--test-size",
-        type=_fraction,
-        metavar="FRACTION",
-        help="hold out this fraction of the examples, each class in proportion, and report the "
-        "accuracy on it (default: train on all)",
-    )
-    group.add_argument(
-        "-q",
-        "--quiet",
-        action="store_true",
-        help="no progress bar (there is none unless stderr is a terminal) and no summary",
-    )
-
-
-def _choices(param: str, estimator: Any = PegasosClassifier) -> list[str]:
+def _words(param: str | None) -> list[str]:
     """The strings that an estimator takes for a parameter."""
-    return sorted(estimator._parameter_constraints[param][0].options)
+    return sorted(_takers(param)[0]._parameter_constraints[param][0].options)
 
 
-def _text(value: Any) -> str:
+def _with_default(option: Option) -> str:
+    """What an option is for, and the default of its parameter unless a switch or the text tells of it."""
+    if option.value is False or "(default" in option.text:
+        return option.text
+    defaults = [_spelt(getattr(taker(), str(option.param))) for taker in _takers(option.param)]
+    with_kernel = f", with --kernel {defaults[-1]}" if defaults[-1] != defaults[0] else ""
+    return f"{option.text} (default: {defaults[0]}{with_kernel})"
+
+
+def _spelt(value: Any) -> str:
     """A value as the command line spells it."""
     if value is None:
         return "none"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _number_or(word: str, meaning: Any) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        if text.lower() == word:
-            return meaning
-        try:
-            return float(text)
-        except ValueError:
-            message = f"must be a number or {word!r}, got {text!r}"
-            raise argparse.ArgumentTypeError(message) from None
-
-    return parse
-
-
-def _integer(text: str, otherwise: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be {otherwise}, got {text!r}") from None
-
-
-def _integer_or_none(text: str) -> int | None:
-    return None if text.lower() == "none" else _integer(text, "an int or 'none'")
-
-
-def _averaging(text: str) -> str | int | bool:
-    if text in ("yes", "no"):
-        return text == "yes"
-    if text in ("uniform", "polynomial"):
-        return text
-    return _integer(text, "'yes', 'no', 'uniform', 'polynomial' or the number of a step")
-
-
-def _gamma(text: str) -> str | float:
-    if text in ("scale", "auto"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        message = f"must be a number, 'scale' or 'auto', got {text!r}"
-        raise argparse.ArgumentTypeError(message) from None
-
-
-def _column(text: str) -> str | int | None:
-    if text.lower() == "none":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def _fraction(text: str) -> float:
-    try:
-        fraction = float(text)
-    except ValueError:
-        fraction = math.nan
-    if not 0.0 < fraction < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
-    return fraction
 
 
 # -- commands
@@ -534,7 +366,7 @@ def _fraction(text: str) -> float:
 
 def _train(arguments: argparse.Namespace) -> None:
     # A model that took hours must not be lost to a misspelt folder.
-    _check_writable(arguments.output)
+    check_writable(arguments.output)
     # Nor must hours be spent on options that do not fit together.
     _estimator(arguments, np.array([0, 1]))
     X, y, _ = io.read(arguments.data, label=arguments.label, format=arguments.format)
@@ -543,18 +375,16 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.float32:
         X = X.astype(np.float32)
     model = _estimator(arguments, y)
-    held_out = None
+    held_out: Any = None
     if arguments.test_size is not None:
-        X, X_test, y, y_test = train_test_split(
-            X, y, test_size=arguments.test_size, stratify=y, random_state=model.random_state
-        )
+        sizes = {"test_size": arguments.test_size, "stratify": y, "random_state": model.random_state}
+        X, X_test, y, y_test = train_test_split(X, y, **sizes)
         held_out = X_test, y_test
-    watched = sys.stderr.isatty() and not arguments.quiet
-    model.set_params(verbose=int(watched))
+    model.set_params(verbose=int(sys.stderr.isatty() and not arguments.quiet))
     start = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - start
-    io.save(model.set_params(verbose=_DEFAULTS["verbose"]), arguments.output)
+    io.save(model.set_params(verbose=0), arguments.output)
     if arguments.quiet:
         return
     n, d = X.shape
@@ -566,37 +396,32 @@ def _train(arguments: argparse.Namespace) -> None:
         **_objective(model),
         "training accuracy": f"{model.score(X, y):.4f}",
     }
-    if held_out is not None:
-        n_test = len(held_out[1])
-        lines["held-out accuracy"] = f"{model.score(*held_out):.4f} on {n_test:,} examples"
-    lines["model"] = arguments.output
-    _print_aligned(lines)
+    if held_out:
+        lines["held-out accuracy"] = f"{model.score(*held_out):.4f} on {len(held_out[1]):,} examples"
+    _print_aligned(lines | {"model": arguments.output})
 
 
 def _estimator(arguments: argparse.Namespace, y: np.ndarray) -> Any:
     """The estimator that the options describe."""
     given = {param: value for param, value in vars(arguments).items() if param in _OPTIONS}
     kernel = "kernel" in given
-    defaults, estimator = (
-        (_KERNEL_DEFAULTS, KernelPegasosClassifier) if kernel else (_DEFAULTS, PegasosClassifier)
-    )
-    strange = [_OPTIONS[param] for param in given if param not in defaults]
-    if strange:
-        raise ValueError(f"{strange[0]} {'does not go with' if kernel else 'needs'} --kernel")
+    estimator = KernelPegasosClassifier if kernel else PegasosClassifier
+    for param in given:
+        if estimator not in _takers(param):
+            raise ValueError(f"{_OPTIONS[param]} {'does not go with' if kernel else 'needs'} --kernel")
+    model = estimator(**given)
     if not kernel and "multi_class" not in given:
-        jointly = given.get("loss", _DEFAULTS["loss"]) == "hinge" or len(np.unique(y)) == 2
-        given["multi_class"] = "crammer_singer" if jointly else "ovr"
-    return estimator(**given)
+        jointly = model.loss == "hinge" or len(np.unique(y)) == 2
+        model.set_params(multi_class="crammer_singer" if jointly else "ovr")
+    return model
 
 
 def _predict(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
     loss = model._choice("loss")
     if arguments.proba and loss != "log_loss":
-        raise ValueError(
-            f"{arguments.model}: --proba needs a model trained with --loss log_loss, this one was "
-            f"trained with {loss}"
-        )
+        needed = f"--proba needs a model trained with --loss log_loss, this one was trained with {loss}"
+        raise ValueError(f"{arguments.model}: {needed}")
     X = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
@@ -617,10 +442,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     X, y, _ = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
-    texts = [labels.dtype.kind in "UO" for labels in (y, model.classes_)]
-    if texts[0] != texts[1]:
-        kind = {True: "text", False: "numbers"}
-        theirs, ours = (kind[text] for text in texts)
+    ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))
+    if ours != theirs:
         raise ValueError(f"{arguments.data}: its labels are {theirs}, those of the model {ours}")
     guess = model.predict(X)
     right = int(np.sum(guess == y))
@@ -638,47 +461,24 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 def _info(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
     defaults = type(model)().get_params(deep=False)
-    changed = [
-        f"{name}={reprlib.repr(value)}"
-        for name, value in model.get_params(deep=False).items()
-        if value != defaults[name]
-    ]
+    params = model.get_params(deep=False).items()
+    changed = [f"{name}={reprlib.repr(value)}" for name, value in params if value != defaults[name]]
     if isinstance(model, KernelMachine):
         coefs = model.dual_coef_
         holds = {"support vectors": f"{coefs.shape[1]:,}, {coefs.dtype}"}
     else:
         coefs = model.coef_
-        nonzero = np.count_nonzero(coefs)
-        holds = {"weights": f"{nonzero:,} nonzero of {coefs.size:,}, {coefs.dtype}"}
-    _print_aligned(
-        {
-            "class": type(model).__name__,
-            "format": str(io.FORMAT),
-            "parameters": ", ".join(changed) or "all at their defaults",
-            "classes": _classes(model),
-            "features": f"{model.n_features_in_:,}",
-            **holds,
-            "steps": f"{model.t_:,}",
-            **_objective(model),
-        }
-    )
-
-
-def _check_writable(path: str) -> None:
-    """Refuses a path that no file can be written to."""
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if os.path.isdir(target):
-        reason = errno.EISDIR
-    elif os.path.exists(target) and not os.path.isfile(target):
-        return  # A device or a pipe.
-    elif not os.path.isdir(folder):
-        reason = errno.ENOENT
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        reason = errno.EACCES
-    else:
-        return
-    raise OSError(reason, os.strerror(reason), path)
+        holds = {"weights": f"{np.count_nonzero(coefs):,} nonzero of {coefs.size:,}, {coefs.dtype}"}
+    lines = {
+        "class": type(model).__name__,
+        "format": str(io.FORMAT),
+        "parameters": ", ".join(changed) or "all at their defaults",
+        "classes": _classes(model),
+        "features": f"{model.n_features_in_:,}",
+        **holds,
+        "steps": f"{model.t_:,}",
+    }
+    _print_aligned(lines | _objective(model))
 
 
 def _classes(model: Any, most: int = 20) -> str:
@@ -707,3 +507,11 @@ def _print_aligned(lines: dict[str, str]) -> None:
     width = max(map(len, lines))
     for name, value in lines.items():
         print(f"{name:<{width}}  {value}")
+
+
+_COMMANDS = {
+    "train": (_train, "train a linear model, or with --kernel a kernel machine, and write it to a file"),
+    "predict": (_predict, "print the label of each example, one a line"),
+    "evaluate": (_evaluate, "print accuracy, and precision, recall and F1 by class"),
+    "info": (_info, "print what a model file holds"),
+}
