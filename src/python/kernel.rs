@@ -1,5 +1,7 @@
 //! Kernel problems, on a budget or not: how they are made, from nothing or from parts, and what is told of them.
 
+use std::any::Any;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -351,77 +353,6 @@ fn set_vectors<H: Stored>(w: &H, parts: &mut Parts) {
     parts.set_array("values", values);
 }
 
-/// What only a kernel problem has.
-pub(super) trait Kernels {
-    fn total(&self) -> Report;
-    /// Whether any support vector has an image that is not 0.
-    fn spans(&self) -> bool;
-    fn assume_positive(&mut self);
-    fn forget_rows(&mut self);
-    /// Gives the vectors of a budget other coefficients, as if so many more steps had led to them.
-    fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error>;
-    fn record(&mut self, every: Option<u64>);
-    fn records(&self) -> Vec<Record>;
-    /// Coefficients; row numbers and counts, where they are known.
-    fn result(&mut self) -> Result<Parts, Error>;
-    fn vectors(&self) -> Parts;
-}
-
-impl<H: Stored, L: Loss + Clone + Send + 'static> Kernels for KernelProblem<H, L> {
-    fn total(&self) -> Report {
-        KernelProblem::total(self)
-    }
-
-    fn spans(&self) -> bool {
-        self.trainer().hypothesis().spans()
-    }
-
-    fn assume_positive(&mut self) {
-        self.trainer_mut().hypothesis_mut().assume_positive();
-    }
-
-    fn forget_rows(&mut self) {
-        KernelProblem::forget_rows(self);
-    }
-
-    fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error> {
-        self.trainer().check_copy()?;
-        match self.trainer().hypothesis().with_coefs(coefs)? {
-            Some(w) => self.trainer_mut().jump(w, steps),
-            None => Err(Error::parameter("budget", "None", "a number where coefficients are set")),
-        }
-    }
-
-    fn record(&mut self, every: Option<u64>) {
-        KernelProblem::record(self, every);
-    }
-
-    fn records(&self) -> Vec<Record> {
-        KernelProblem::records(self).to_vec()
-    }
-
-    fn result(&mut self) -> Result<Parts, Error> {
-        let w = KernelProblem::model(self)?;
-        let mut coefs = vec![0.0; w.n_vectors() * crate::Hypothesis::outputs(&*w)];
-        for (slot, coef) in coefs.chunks_mut(crate::Hypothesis::outputs(&*w)).enumerate() {
-            w.coef(slot, coef);
-        }
-        let mut parts = Parts::default();
-        parts.set_array("values", coefs);
-        if H::EVALUATES {
-            parts.set_maybe("rows", w.rows().map(<[u32]>::to_vec));
-            parts.set_array("counts", w.counts().to_vec());
-        }
-        Ok(parts)
-    }
-
-    fn vectors(&self) -> Parts {
-        let mut parts = Parts::default();
-        set_vectors(self.trainer().hypothesis(), &mut parts);
-        parts
-    }
-}
-
 impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L> {
     fn kind(&self) -> &'static str {
         H::KIND
@@ -510,7 +441,60 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         Ok(parts)
     }
 
-    fn kernel(&mut self) -> Option<&mut dyn Kernels> {
-        Some(self)
+    fn total(&self) -> Report {
+        KernelProblem::total(self)
+    }
+
+    fn spans(&self) -> bool {
+        self.trainer().hypothesis().spans()
+    }
+
+    fn assume_positive(&mut self) {
+        self.trainer_mut().hypothesis_mut().assume_positive();
+    }
+
+    fn forget_rows(&mut self) {
+        KernelProblem::forget_rows(self);
+    }
+
+    fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error> {
+        self.trainer().check_copy()?;
+        match self.trainer().hypothesis().with_coefs(coefs)? {
+            Some(w) => self.trainer_mut().jump(w, steps),
+            None => Err(Error::parameter("budget", "None", "a number where coefficients are set")),
+        }
+    }
+
+    fn record(&mut self, every: Option<u64>) {
+        KernelProblem::record(self, every);
+    }
+
+    fn records(&self) -> Vec<Record> {
+        KernelProblem::records(self).to_vec()
+    }
+
+    fn result(&mut self) -> Result<Parts, Error> {
+        let w = KernelProblem::model(self)?;
+        let mut coefs = vec![0.0; w.n_vectors() * crate::Hypothesis::outputs(&*w)];
+        for (slot, coef) in coefs.chunks_mut(crate::Hypothesis::outputs(&*w)).enumerate() {
+            w.coef(slot, coef);
+        }
+        let mut parts = Parts::default();
+        parts.set_array("values", coefs);
+        if H::EVALUATES {
+            parts.set_maybe("rows", w.rows().map(<[u32]>::to_vec));
+            parts.set_array("counts", w.counts().to_vec());
+        }
+        Ok(parts)
+    }
+
+    fn vectors(&self) -> Parts {
+        let mut parts = Parts::default();
+        set_vectors(self.trainer().hypothesis(), &mut parts);
+        parts
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }

@@ -246,65 +246,6 @@ fn stored<S: Number, L: Loss>(trainer: &Trainer<Linear<S>, L>) -> Parts {
     parts
 }
 
-/// What only linear problems have.
-pub(super) trait Linears: Any {
-    /// The cumulative loss and the bound on the regret, summed; nan where they are not counted.
-    fn regret(&self) -> (f64, f64);
-    /// Weights and intercepts.
-    fn result(&self) -> Result<Parts, Error>;
-    /// The average of these, with factors; `None` where they are not of one kind.
-    fn average(
-        &self,
-        all: &[&dyn Linears],
-        factors: &[f64],
-    ) -> Option<Result<Box<dyn Problem>, Error>>;
-}
-
-impl<S: Number, L: Loss + Clone + Send + 'static> Linears for LinearProblems<S, L> {
-    fn regret(&self) -> (f64, f64) {
-        let numbers = |trainer: &Trainer<Linear<S>, L>| {
-            let Some(regret) = trainer.regret() else {
-                return (f64::NAN, f64::NAN);
-            };
-            let diameter = Feasible::<Linear<S>>::diameter(&trainer.params().set);
-            (regret.loss, regret.bound(diameter, 0.0))
-        };
-        let all = self.trainers().map(numbers);
-        all.fold((0.0, 0.0), |sum, (loss, bound)| (sum.0 + loss, sum.1 + bound))
-    }
-
-    fn result(&self) -> Result<Parts, Error> {
-        let results = self.results()?;
-        let sizes = results.iter().map(|model| model.state().v.len());
-        memory::check::<S>("the weights", &[sizes.sum()])?;
-        let mut parts = Parts::default();
-        parts.set_array("values", results.iter().flat_map(Linear::weights).collect());
-        parts.set_array("rows", results.iter().flat_map(Linear::intercepts).collect());
-        Ok(parts)
-    }
-
-    fn average(
-        &self,
-        all: &[&dyn Linears],
-        factors: &[f64],
-    ) -> Option<Result<Box<dyn Problem>, Error>> {
-        let of_kind = all.iter().map(|&other| (other as &dyn Any).downcast_ref::<Self>());
-        let all: Vec<&Self> = of_kind.collect::<Option<_>>()?;
-        let count = self.trainers().len();
-        if all.iter().any(|other| other.trainers().len() != count) {
-            return None;
-        }
-        let average = |k: usize| {
-            let parts = all.iter().zip(factors).flat_map(|(other, factor)| {
-                other.trainers().nth(k).map(|trainer| (*factor, trainer))
-            });
-            Trainer::average_of(&parts.collect::<Vec<_>>())
-        };
-        let trainers = (0..count).map(average).collect::<Result<Vec<_>, _>>();
-        Some(trainers.map(|trainers| Box::new(LinearProblems::new(trainers)) as Box<dyn Problem>))
-    }
-}
-
 impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, L> {
     fn kind(&self) -> &'static str {
         "linear"
@@ -375,7 +316,50 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         Ok(parts)
     }
 
-    fn linear(&self) -> Option<&dyn Linears> {
-        Some(self)
+    fn regret(&self) -> (f64, f64) {
+        let numbers = |trainer: &Trainer<Linear<S>, L>| {
+            let Some(regret) = trainer.regret() else {
+                return (f64::NAN, f64::NAN);
+            };
+            let diameter = Feasible::<Linear<S>>::diameter(&trainer.params().set);
+            (regret.loss, regret.bound(diameter, 0.0))
+        };
+        let all = self.trainers().map(numbers);
+        all.fold((0.0, 0.0), |sum, (loss, bound)| (sum.0 + loss, sum.1 + bound))
+    }
+
+    fn result(&mut self) -> Result<Parts, Error> {
+        let results = self.results()?;
+        let sizes = results.iter().map(|model| model.state().v.len());
+        memory::check::<S>("the weights", &[sizes.sum()])?;
+        let mut parts = Parts::default();
+        parts.set_array("values", results.iter().flat_map(Linear::weights).collect());
+        parts.set_array("rows", results.iter().flat_map(Linear::intercepts).collect());
+        Ok(parts)
+    }
+
+    fn average(
+        &self,
+        all: &[&dyn Problem],
+        factors: &[f64],
+    ) -> Option<Result<Box<dyn Problem>, Error>> {
+        let of_kind = all.iter().map(|other| other.as_any().downcast_ref::<Self>());
+        let all: Vec<&Self> = of_kind.collect::<Option<_>>()?;
+        let count = self.trainers().len();
+        if all.iter().any(|other| other.trainers().len() != count) {
+            return None;
+        }
+        let average = |k: usize| {
+            let parts = all.iter().zip(factors).flat_map(|(other, factor)| {
+                other.trainers().nth(k).map(|trainer| (*factor, trainer))
+            });
+            Trainer::average_of(&parts.collect::<Vec<_>>())
+        };
+        let trainers = (0..count).map(average).collect::<Result<Vec<_>, _>>();
+        Some(trainers.map(|trainers| Box::new(LinearProblems::new(trainers)) as Box<dyn Problem>))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }

@@ -1,11 +1,11 @@
 //! `Refit`: one kernel problem, solved in the span of a model's support vectors.
 
-use std::any::Any;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
@@ -37,30 +37,13 @@ trait Problem: Send {
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
     fn weights(&self) -> Vec<f64>;
     fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]);
-    fn check_features(&self, n_features: usize) -> Result<(), Error>;
-    /// Room for features, and those of some rows; see [`Span::features`].
-    fn room(&self, n: usize) -> Result<Box<dyn Features>, Error>;
-    fn features(
+    /// Features of all rows, one after the other.
+    fn features<'py>(
         &self,
+        py: Python<'py>,
         data: &View<'_>,
-        rows: &[usize],
-        out: &mut dyn Features,
-    ) -> Result<(), Error>;
-}
-
-/// Features of rows, in their scalar.
-trait Features: Send {
-    fn as_any(&mut self) -> &mut dyn Any;
-    fn into_array<'py>(self: Box<Self>, py: Python<'py>) -> Bound<'py, PyAny>;
-}
-
-impl<S: Number> Features for Vec<S> {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-    fn into_array<'py>(self: Box<Self>, py: Python<'py>) -> Bound<'py, PyAny> {
-        PyArray1::from_vec(py, *self).into_any()
-    }
+        pool: &Pool,
+    ) -> PyResult<Bound<'py, PyAny>>;
 }
 
 impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L> {
@@ -97,27 +80,23 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         self.span().add_coefs(weights, o, outputs, out);
     }
 
-    fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        self.span().check_features(n_features)
-    }
-
-    fn room(&self, n: usize) -> Result<Box<dyn Features>, Error> {
-        let room: Vec<S> = memory::zeros("the features", &[n, self.span().dimension()])?;
-        Ok(Box::new(room))
-    }
-
-    fn features(
+    fn features<'py>(
         &self,
+        py: Python<'py>,
         data: &View<'_>,
-        rows: &[usize],
-        out: &mut dyn Features,
-    ) -> Result<(), Error> {
-        let rank = self.span().dimension();
-        if let (Some(out), Some(first)) = (out.as_any().downcast_mut::<Vec<S>>(), rows.first()) {
-            let out = &mut out[first * rank..(first + rows.len()) * rank];
-            self.span().features(data.of::<S>()?.rows(), rows, out);
-        }
-        Ok(())
+        pool: &Pool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (rows, span) = (data.of::<S>()?.rows(), self.span());
+        span.check_features(rows.n_features())?;
+        let (n, rank) = (rows.n_rows(), span.dimension());
+        let mut features: Vec<S> = memory::zeros("the features", &[n, rank])?;
+        in_pieces(py, FIRST, n, &mut |piece| {
+            let out = &mut features[piece.start * rank..piece.end * rank];
+            let numbers: Vec<usize> = piece.collect();
+            pool.run(|| span.features(rows, &numbers, out));
+            Ok(())
+        })?;
+        Ok(PyArray1::from_vec(py, features).into_any())
     }
 }
 
@@ -272,16 +251,8 @@ impl Refit {
         let mut borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
-        let mut features = py.detach(|| {
-            let problem = lock(&self.problem);
-            problem.check_features(view.n_features())?;
-            problem.room(view.n_rows())
-        })?;
-        in_pieces(py, FIRST, view.n_rows(), &mut |piece| {
-            let numbers: Vec<usize> = piece.collect();
-            pool.run(|| lock(&self.problem).features(view, &numbers, &mut *features))
-        })?;
-        Ok(features.into_array(py))
+        let problem = self.problem.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        problem.features(py, view, &pool)
     }
 
     /// The coefficients, vectors x outputs, that weights of the features, outputs x rank, stand for.

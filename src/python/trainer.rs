@@ -1,18 +1,18 @@
 //! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Examples, Number, Rows, View};
-use super::kernel::{self, Kernels};
-use super::linear::{self, Linears};
 use super::parts::{Parts, check_format, get, item};
 use super::{FIRST, Left, Pool, first_of, in_pieces, lock, unknown, work};
+use super::{kernel, linear};
 use crate::fit::Course;
 use crate::{Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory};
 
@@ -48,13 +48,40 @@ pub(super) trait Problem: Send {
     fn model(&mut self) -> Result<Model, Error>;
     /// All that it holds, but for ledgers and dual variables.
     fn parts(&self, made: &Made) -> Result<Parts, Error>;
-    /// Linear problems, for what only they have.
-    fn linear(&self) -> Option<&dyn Linears> {
+    /// The model, as [`Trainer::result`] tells of it.
+    fn result(&mut self) -> Result<Parts, Error>;
+    /// What each row of a linear problem has cost and the bound on the regret, summed; nan where they are not counted.
+    fn regret(&self) -> (f64, f64) {
+        (f64::NAN, f64::NAN)
+    }
+    /// The average of linear problems, with factors; `None` where they are not of one kind.
+    fn average(&self, _: &[&dyn Problem], _: &[f64]) -> Option<Result<Box<dyn Problem>, Error>> {
         None
     }
-    /// A kernel problem, for what only that has.
-    fn kernel(&mut self) -> Option<&mut dyn Kernels> {
-        None
+    /// Itself, for who knows its type.
+    fn as_any(&self) -> &dyn Any;
+    /// Of problems with kernels, what all runs have seen.
+    fn total(&self) -> Report {
+        Report::default()
+    }
+    /// Whether any support vector has an image that is not 0.
+    fn spans(&self) -> bool {
+        false
+    }
+    /// The support vectors.
+    fn vectors(&self) -> Parts {
+        Parts::default()
+    }
+    fn assume_positive(&mut self) {}
+    fn forget_rows(&mut self) {}
+    /// Gives the vectors of a budget other coefficients, as if so many more steps had led to them.
+    fn set_coefs(&mut self, _: &[f64], _: u64) -> Result<(), Error> {
+        Err(Error::parameter("budget", "None", "a number where coefficients are set"))
+    }
+    /// From here on records every so many examples what was so.
+    fn record(&mut self, _: Option<u64>) {}
+    fn records(&self) -> Vec<Record> {
+        Vec::new()
     }
 }
 
@@ -107,16 +134,6 @@ impl Trainer {
     /// What it was made with.
     pub(super) fn made(&self) -> &Made {
         &self.made
-    }
-
-    /// The same with what only a kernel problem has.
-    pub(super) fn with_kernel<R: Send>(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&mut dyn Kernels) -> Result<R, Error> + Send,
-    ) -> PyResult<R> {
-        self.with(py, |problem| problem.kernel().map(f).transpose())?
-            .ok_or_else(|| PyTypeError::new_err("only trainers with kernels have support vectors"))
     }
 }
 
@@ -181,8 +198,8 @@ impl Trainer {
         // Copies, so that no two are locked at a time.
         let copies = trainers.iter().map(|trainer| trainer.with(py, |problem| problem.copy()));
         let copies: Vec<Box<dyn Problem>> = copies.collect::<Result<_, _>>()?;
-        let parts: Option<Vec<&dyn Linears>> = copies.iter().map(|copy| copy.linear()).collect();
-        let average = parts.and_then(|parts| parts[0].average(&parts, &factors));
+        let parts: Vec<&dyn Problem> = copies.iter().map(|copy| &**copy).collect();
+        let average = parts[0].average(&parts, &factors);
         let average = average.ok_or_else(|| {
             PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
         })??;
@@ -229,40 +246,31 @@ impl Trainer {
 
     /// Of all runs: steps, examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
     #[getter]
-    fn totals(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, f64, f64)> {
-        self.with_kernel(py, |problem| {
-            let Report { steps, examples, mistakes, degradation, gradient_error, .. } =
-                problem.total();
-            Ok((steps, examples, mistakes, degradation, gradient_error))
-        })
+    fn totals(&self, py: Python<'_>) -> (u64, u64, u64, f64, f64) {
+        let Report { steps, examples, mistakes, degradation, gradient_error, .. } =
+            self.with(py, |problem| problem.total());
+        (steps, examples, mistakes, degradation, gradient_error)
     }
 
     /// Whether any support vector has an image that is not 0.
     #[getter]
-    fn spans(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_kernel(py, |problem| Ok(problem.spans()))
+    fn spans(&self, py: Python<'_>) -> bool {
+        self.with(py, |problem| problem.spans())
     }
 
     /// The cumulative loss and the bound on the regret, summed over linear problems; nan where they are not counted.
     fn regret(&self, py: Python<'_>) -> (f64, f64) {
-        let nan = (f64::NAN, f64::NAN);
-        self.with(py, |problem| problem.linear().map_or(nan, |linear| linear.regret()))
+        self.with(py, |problem| problem.regret())
     }
 
     /// Says that precomputed kernel values are those of a positive semi-definite kernel.
-    fn assume_positive(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_kernel(py, |problem| {
-            problem.assume_positive();
-            Ok(())
-        })
+    fn assume_positive(&self, py: Python<'_>) {
+        self.with(py, |problem| problem.assume_positive());
     }
 
     /// The matrix is no longer the same.
-    fn forget_rows(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_kernel(py, |problem| {
-            problem.forget_rows();
-            Ok(())
-        })
+    fn forget_rows(&self, py: Python<'_>) {
+        self.with(py, |problem| problem.forget_rows());
     }
 
     /// Gives the vectors of a budget other coefficients, vectors x outputs, as if `steps` more steps had led to them.
@@ -273,7 +281,7 @@ impl Trainer {
         steps: u64,
     ) -> PyResult<()> {
         let coefs = coefs.as_slice()?;
-        self.with_kernel(py, |problem| problem.set_coefs(coefs, steps))
+        Ok(self.with(py, |problem| problem.set_coefs(coefs, steps))?)
     }
 
     /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
@@ -307,17 +315,14 @@ impl Trainer {
     /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:
     /// coefficients, vectors x outputs, flat; which row each vector is and how often it was added, where that is known.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Found<'py>> {
-        let parts = self.with(py, |problem| match problem.linear() {
-            Some(linear) => linear.result(),
-            None => problem.kernel().map_or_else(|| Ok(Parts::default()), |kernel| kernel.result()),
-        })?;
+        let parts = self.with(py, |problem| problem.result())?;
         let parts = parts.into_dict(py)?;
         Ok((item(&parts, "values")?, parts.get_item("rows")?, parts.get_item("counts")?))
     }
 
     /// The vectors in compressed-sparse-row form: indptr, indices, values.
     fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Csr<'py>> {
-        let parts = self.with_kernel(py, |problem| Ok(problem.vectors()))?.into_dict(py)?;
+        let parts = self.with(py, |problem| problem.vectors()).into_dict(py)?;
         Ok((item(&parts, "indptr")?, item(&parts, "indices")?, item(&parts, "values")?))
     }
 
@@ -431,12 +436,7 @@ impl Fit {
             // Whatever they are, they are not drawn anew.
             Rows::Given(_) => Sampling::Storage,
         };
-        if every.is_some() {
-            trainer.get().with_kernel(py, |problem| {
-                problem.record(every);
-                Ok(())
-            })?;
-        }
+        trainer.get().with(py, |problem| problem.record(every));
         let policy = Policy {
             solver,
             tol,
@@ -532,8 +532,8 @@ impl Fit {
     /// What was recorded in the last epoch: each so many examples, steps, examples, mistakes, and the sum of the gradient
     /// errors, all counted from the very first.
     #[getter]
-    fn records(&self, py: Python<'_>) -> PyResult<Vec<Record>> {
-        self.trainer.get().with_kernel(py, |problem| Ok(problem.records()))
+    fn records(&self, py: Python<'_>) -> Vec<Record> {
+        self.trainer.get().with(py, |problem| problem.records())
     }
 
     /// It is enough: what is left is to evaluate what is not known.
