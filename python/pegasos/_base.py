@@ -452,8 +452,8 @@ class Run:
     def begin(self, data: Data, order: str | np.ndarray, **policy: Any) -> Fit:
         """Begins to train on these examples, as ``policy`` says: by default, to visit all of them once."""
         self.end()
-        first = {"seed": self.seed, "first_epoch": self.epoch}
-        self._fit = Fit(self.trainer, data.examples, order, **first, **policy)
+        policy |= {"seed": self.seed, "first_epoch": self.epoch}
+        self._fit = Fit(self.trainer, data.examples, order, **policy)
         return self._fit
 
     def epochs(

@@ -35,8 +35,9 @@ class Data(NamedTuple):
     """Examples, and what the compiled half has borrowed of them."""
 
     X: Any
-    codes: np.ndarray | None
-    weight: np.ndarray | None
+    #: Each row's class, by number, and its weight; None where they are not needed, or are all 1.
+    codes: Any
+    weight: Any
     examples: Examples
 
     @property

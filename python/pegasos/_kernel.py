@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
-from pegasos._data import Data, as_data, rows_of
+from pegasos._core import Trainer
+from pegasos._data import Data, as_data
 from pegasos._machine import Exported
 from pegasos._refit import RefittedMachine
 from pegasos._unlimited import Unlimited

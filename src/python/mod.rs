@@ -102,7 +102,9 @@ fn work(
             Left::None => return Ok(()),
             Left::Other => size = FIRST,
             Left::More(done) => {
-                progress(done)?;
+                if done > 0 {
+                    progress(done)?;
+                }
                 // `took` is without the time that the interpreter was waited for, which no smaller piece would shorten.
                 if took < PIECE / 2 {
                     let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);

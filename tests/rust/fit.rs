@@ -816,3 +816,67 @@ fn epochs_are_exhausted() {
         assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted));
     }
 }
+
+#[test]
+fn xx_batches() {
+    let problem = Problem::of_classes(250, 5, 4, 57);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let pegasos = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
+    let plain = Params { lambda: 0.01, block: Block::Mean(7), ..Params::default() };
+    let make = || unlimited::<f64, _>(FOUR, 5, plain);
+    let state = |problem: KernelProblem<Expansion<f64>, CrammerSinger>| {
+        let trainer = problem.trainer();
+        (trainer.hypothesis().state(), trainer.t(), trainer.updates())
+    };
+    pieces("kernel", make, state, &data, pegasos);
+}
+#[test]
+fn xx_batches_budget() {
+    let problem = Problem::of_classes(250, 5, 4, 57);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let pegasos = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
+    let plain = Params { lambda: 0.01, block: Block::Mean(7), ..Params::default() };
+    let make = || budgeted::<f64, _>(FOUR, 5, plain);
+    let state = |problem: KernelProblem<Budgeted<f64>, CrammerSinger>| {
+        let trainer = problem.trainer();
+        (trainer.hypothesis().state(), trainer.t(), trainer.updates())
+    };
+    pieces("kernel", make, state, &data, pegasos);
+}
+#[test]
+fn xx_stop() {
+    let problem = Problem::of_classes(250, 5, 4, 57);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let params = Params { lambda: 0.01, ..Params::default() };
+    for solver in [Solver::Pegasos, Solver::Dual] {
+        let policy = Policy { max_epochs: 5, solver, ..Policy::default() };
+        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+        for _ in 0..3 { fit.advance(&data, 10).unwrap(); }
+        fit.stop();
+        let e = fit.run(&data);
+        println!("{solver:?} {e:?} t {}", fit.problem().trainers().next().unwrap().t());
+        let policy = Policy { max_epochs: 0, solver, ..Policy::default() };
+        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+        println!("{:?}", course(&mut fit, &data, 10));
+        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+        fit.stop();
+        println!("{:?}", course(&mut fit, &data, 10));
+        let policy = Policy { max_epochs: 2, solver, ..Policy::default() };
+        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+        let r = course(&mut fit, &data, 10);
+        fit.stop();
+        println!("{r:?} then {:?}", course(&mut fit, &data, 10));
+    }
+    let policy = Policy { max_epochs: 5, ..Policy::default() };
+    let mut fit = Fit::new(unlimited::<f64, _>(FOUR, 5, params), policy);
+    epoch(&mut fit, &data);
+    epoch(&mut fit, &data);
+    println!("{:?}", epoch(&mut fit, &data));
+    for _ in 0..3 { fit.advance(&data, 10).unwrap(); }
+    fit.stop();
+    println!("{:?}", fit.run(&data));
+    let policy = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
+    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
+    let mut n = 0;
+    loop { n += 1; match fit.advance(&data, 0).unwrap() { Progress::Over(o) => { println!("size 0: {o:?}"); break }, Progress::Epoch(e) => println!("{e:?}"), _ => {} } if n > 10000 { println!("never"); break } }
+}
