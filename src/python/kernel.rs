@@ -6,37 +6,31 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Parts, array, check_format, get, item, maybe_array, scale};
+use super::parts::{Common, Parts, array, check_format, get, item, maybe_array, scale};
 use super::trainer::{Made, Model, Problem};
 use super::unknown;
 use crate::fit::Course;
 use crate::{
-    Average, Ball, Binary, Block, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error,
-    Examples, Expansion, ExpansionState, Hinge, Kernel, KernelProblem, Loss, Machine, Maintenance,
-    Matrix, Order, Params, Progress, Record, Report, Schedule, Trainer, memory,
+    Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples, Expansion,
+    ExpansionState, Hinge, Kernel, KernelProblem, Loss, Machine, Maintenance, Matrix, Order,
+    Params, Progress, Record, Report, Schedule, Trainer, memory,
 };
 
-/// The parameters as Python gives them: a dictionary with these keys.
+/// What kernel problems need to know beside the parameters of all: a dictionary with these keys.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct PyParams {
+struct PyKernel {
     kernel: String,
     gamma: f64,
     coef0: f64,
     degree: u32,
-    alpha: f64,
-    /// The mean weight of the examples, where the ball that the loss gives is projected on.
-    projection: Option<f64>,
-    batch_size: usize,
-    average: String,
     /// How far back an average of recent iterates reaches, in updates.
     window: u64,
-    average_from: u64,
 }
 
-impl PyParams {
+impl PyKernel {
     fn kernel(&self) -> PyResult<Kernel> {
-        let &PyParams { gamma, coef0, degree, .. } = self;
+        let &PyKernel { gamma, coef0, degree, .. } = self;
         Ok(match self.kernel.as_str() {
             "linear" => Kernel::Linear,
             "rbf" => Kernel::Rbf { gamma },
@@ -44,24 +38,6 @@ impl PyParams {
             "sigmoid" => Kernel::Sigmoid { gamma, coef0 },
             "precomputed" => Kernel::Precomputed,
             other => return Err(unknown("kernel", other)),
-        })
-    }
-
-    fn params(&self, loss: &impl Loss) -> PyResult<Params> {
-        let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
-        Ok(Params {
-            lambda: self.alpha,
-            set: radius.map(|radius| Ball { radius }),
-            block: Block::Mean(self.batch_size),
-            average: match self.average.as_str() {
-                "none" => Average::None,
-                "uniform" => Average::Uniform,
-                "polynomial" => Average::Polynomial,
-                "recent" => Average::Recent { window: self.window },
-                other => return Err(unknown("average", other)),
-            },
-            average_from: self.average_from,
-            ..Params::default()
         })
     }
 }
@@ -290,7 +266,7 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
     params: &Bound<'_, PyDict>,
     parts: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Box<dyn Problem>> {
-    let parsed: PyParams = params.extract()?;
+    let (common, parsed): (Common, PyKernel) = (params.extract()?, params.extract()?);
     memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
     let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
     let (mut t, mut updates, mut total) = (0, 0, Report::default());
@@ -307,7 +283,7 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
         };
         w.take(parts)?;
     }
-    let params = w.adapt(parsed.params(&loss)?);
+    let params = w.adapt(common.params(&loss, parsed.window)?);
     let mut trainer = Trainer::resume(w, loss, params, t)?;
     trainer.set_updates(updates);
     Ok(Box::new(KernelProblem::resume(trainer, total)))

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Parts, array, get, item, maybe_array, scale};
+use super::parts::{Common, Parts, array, get, item, maybe_array, scale};
 use super::trainer::{Made, Model, Problem};
 use super::unknown;
 use crate::fit::Course;
 use crate::{
-    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, KeptRow, Linear,
+    AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, KeptRow, Linear,
     LinearProblems, LinearState, Loss, Order, Params, Progress, Regret, Report, Schedule, Trainer,
     memory,
 };
@@ -20,29 +20,23 @@ use crate::{
 /// Of the parts of linear problems; a change of their keys' meaning gets a new number.
 pub(super) const FORMAT: u32 = 2;
 
-/// The parameters as Python gives them: a dictionary with these keys.
+/// What linear problems need to know beside the parameters of all: a dictionary with these keys.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct PyParams {
+struct PyLinear {
     loss: String,
-    alpha: f64,
     learning_rate: String,
     eta0: f64,
     power_t: f64,
     t0: f64,
-    /// The mean weight of the examples, where the ball that the loss gives is projected on.
-    projection: Option<f64>,
     /// The radius of a ball to project on.
     radius: Option<f64>,
-    batch_size: usize,
     delay: usize,
     /// Whether to count loss and regret.
     regret: bool,
-    average: String,
-    average_from: u64,
 }
 
-impl PyParams {
+impl PyLinear {
     /// The losses of one class against the others, for each of these.
     fn one_score(&self, positives: &[u32]) -> PyResult<Vec<Binary<AnyLoss>>> {
         let loss = match self.loss.as_str() {
@@ -54,31 +48,18 @@ impl PyParams {
         Ok(positives.iter().map(|&positive| Binary { loss, positive }).collect())
     }
 
-    fn params(&self, loss: &impl Loss) -> PyResult<Params> {
+    /// The parameters, given those of all problems.
+    fn adapt(&self, params: Params) -> PyResult<Params> {
         let (eta0, power) = (self.eta0, self.power_t);
-        let radius = self.projection.map(|weight| loss.radius(self.alpha, weight)).or(self.radius);
-        Ok(Params {
-            lambda: self.alpha,
-            schedule: match self.learning_rate.as_str() {
-                "pegasos" => Schedule::Pegasos,
-                "invscaling" => Schedule::InvScaling { eta0, power },
-                "constant" => Schedule::Constant { eta0 },
-                other => return Err(unknown("learning_rate", other)),
-            },
-            t0: self.t0,
-            set: radius.map(|radius| Ball { radius }),
-            block: match self.delay {
-                0 => Block::Mean(self.batch_size),
-                delay => Block::Delayed(delay),
-            },
-            average: match self.average.as_str() {
-                "none" => Average::None,
-                "uniform" => Average::Uniform,
-                "polynomial" => Average::Polynomial,
-                other => return Err(unknown("average", other)),
-            },
-            average_from: self.average_from,
-        })
+        let schedule = match self.learning_rate.as_str() {
+            "pegasos" => Schedule::Pegasos,
+            "invscaling" => Schedule::InvScaling { eta0, power },
+            "constant" => Schedule::Constant { eta0 },
+            other => return Err(unknown("learning_rate", other)),
+        };
+        let set = params.set.or(self.radius.map(|radius| Ball { radius }));
+        let block = if self.delay > 0 { Block::Delayed(self.delay) } else { params.block };
+        Ok(Params { schedule, set, block, t0: self.t0, ..params })
     }
 }
 
@@ -118,29 +99,29 @@ pub(super) fn make(
 ) -> PyResult<Box<dyn Problem>> {
     fn typed<S: Number>(
         targets: &Targets,
-        params: &PyParams,
+        params: &(Common, PyLinear),
         start: &Start<'_>,
     ) -> PyResult<Box<dyn Problem>> {
         match targets {
             Targets::OneScore(positives) => {
-                problems::<S, _>(params.one_score(positives)?, params, start)
+                problems::<S, _>(params.1.one_score(positives)?, params, start)
             }
             Targets::CrammerSinger(classes) => {
                 problems::<S, _>(vec![CrammerSinger { classes: *classes }], params, start)
             }
         }
     }
-    let params: PyParams = params.extract()?;
+    let params = &(params.extract()?, params.extract()?);
     match dtype {
-        "float32" => typed::<f32>(targets, &params, &start),
-        "float64" => typed::<f64>(targets, &params, &start),
+        "float32" => typed::<f32>(targets, params, &start),
+        "float64" => typed::<f64>(targets, params, &start),
         other => Err(unknown("dtype", other)),
     }
 }
 
 fn problems<S: Number, L: Loss + Clone + Send + 'static>(
     losses: Vec<L>,
-    params: &PyParams,
+    (common, linear_params): &(Common, PyLinear),
     start: &Start<'_>,
 ) -> PyResult<Box<dyn Problem>> {
     let (mut t, mut stored) = (0, Vec::new());
@@ -161,7 +142,8 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
             }
             Start::Parts(_) => restored(&stored[k])?,
         };
-        let mut trainer = Trainer::resume(linear, loss.clone(), params.params(&loss)?, t)?;
+        let params = linear_params.adapt(common.params(&loss, 0)?)?;
+        let mut trainer = Trainer::resume(linear, loss, params, t)?;
         let flight = |Flight { example, row, coef }: Flight<S, Vec<f64>>| {
             if coef.len() != outputs {
                 return Err(PyValueError::new_err("parts hold a flight of another loss"));
@@ -172,7 +154,7 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
         };
         trainer.set_flights(flights.into_iter().map(flight).collect::<PyResult<_>>()?);
         // One that has lost count, as by a merge, does not begin anew.
-        if let Some(regret) = regret.filter(|_| params.regret) {
+        if let Some(regret) = regret.filter(|_| linear_params.regret) {
             trainer.keep_regret(regret)?;
         }
         Ok(trainer)

@@ -1,4 +1,4 @@
-//! Parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
+//! Parameters, and parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
 
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::IntoPyObjectExt;
@@ -6,7 +6,41 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::Scaled;
+use super::unknown;
+use crate::{Average, Ball, Block, Loss, Params, Scaled};
+
+/// The parameters of every problem, as Python gives them: a dictionary with these keys.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct Common {
+    alpha: f64,
+    /// The mean weight of the examples, where the ball that the loss gives is projected on.
+    projection: Option<f64>,
+    batch_size: usize,
+    average: String,
+    average_from: u64,
+}
+
+impl Common {
+    /// An average of recent iterates reaches back so many updates.
+    pub(super) fn params(&self, loss: &impl Loss, window: u64) -> PyResult<Params> {
+        let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
+        Ok(Params {
+            lambda: self.alpha,
+            set: radius.map(|radius| Ball { radius }),
+            block: Block::Mean(self.batch_size),
+            average: match self.average.as_str() {
+                "none" => Average::None,
+                "uniform" => Average::Uniform,
+                "polynomial" => Average::Polynomial,
+                "recent" => Average::Recent { window },
+                other => return Err(unknown("average", other)),
+            },
+            average_from: self.average_from,
+            ..Params::default()
+        })
+    }
+}
 
 /// A list of named parts, put together with the interpreter released.
 #[derive(Default)]

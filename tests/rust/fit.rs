@@ -851,7 +851,9 @@ fn xx_stop() {
     for solver in [Solver::Pegasos, Solver::Dual] {
         let policy = Policy { max_epochs: 5, solver, ..Policy::default() };
         let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-        for _ in 0..3 { fit.advance(&data, 10).unwrap(); }
+        for _ in 0..3 {
+            fit.advance(&data, 10).unwrap();
+        }
         fit.stop();
         let e = fit.run(&data);
         println!("{solver:?} {e:?} t {}", fit.problem().trainers().next().unwrap().t());
@@ -872,11 +874,27 @@ fn xx_stop() {
     epoch(&mut fit, &data);
     epoch(&mut fit, &data);
     println!("{:?}", epoch(&mut fit, &data));
-    for _ in 0..3 { fit.advance(&data, 10).unwrap(); }
+    for _ in 0..3 {
+        fit.advance(&data, 10).unwrap();
+    }
     fit.stop();
     println!("{:?}", fit.run(&data));
     let policy = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
     let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
     let mut n = 0;
-    loop { n += 1; match fit.advance(&data, 0).unwrap() { Progress::Over(o) => { println!("size 0: {o:?}"); break }, Progress::Epoch(e) => println!("{e:?}"), _ => {} } if n > 10000 { println!("never"); break } }
+    loop {
+        n += 1;
+        match fit.advance(&data, 0).unwrap() {
+            Progress::Over(o) => {
+                println!("size 0: {o:?}");
+                break;
+            }
+            Progress::Epoch(e) => println!("{e:?}"),
+            _ => {}
+        }
+        if n > 10000 {
+            println!("never");
+            break;
+        }
+    }
 }
