@@ -228,6 +228,19 @@ print(pages[-1] - pages[0])
     assert int(out.stdout) * resource.getpagesize() < 1 << 20
 
 
+@pytest.mark.parametrize("budget", [25, None])
+@pytest.mark.parametrize("every", [1, 7, 50, 1000])
+def test_history_changes_nothing(budget, every):
+    """However many records there are, all rows are visited."""
+    X, y = make_checkerboard(1500, random_state=0)
+    kwargs = {"budget": budget, "gamma": 4.0, "refine": False, "random_state": 0}
+    plain = KernelPegasosClassifier(**kwargs).fit(X, y)
+    model = KernelPegasosClassifier(history=every, **kwargs).fit(X, y)
+    assert model.t_ == plain.t_ == 1500
+    assert model.history_["t"].tolist() == list(range(every, 1501, every))
+    assert_allclose(model.decision_function(X), plain.decision_function(X), rtol=1e-6, atol=1e-9)
+
+
 def test_history_and_progressive_validation():
     X, y = waves(1000, 3)
     model = papers(gamma=0.02, budget=25, history=150, sampling="storage", tol=None)
