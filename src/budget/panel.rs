@@ -102,13 +102,11 @@ impl<S: Scalar> Panel<S> {
         products: &mut Vec<S>,
     ) {
         self.make_room(support.slots());
-        // Else nothing is left to correct.
-        if !self.rows.is_over() {
-            self.vectors.products_of(x, products);
-            let k = &mut self.k[slot];
-            k.0[..products.len()].copy_from_slice(products);
-            support.map_lanes(slot, &self.vectors, k, &mut self.distances[slot]);
-        }
+        // For examples that were handed out too: those of a batch are added after that.
+        self.vectors.products_of(x, products);
+        let k = &mut self.k[slot];
+        k.0[..products.len()].copy_from_slice(products);
+        support.map_lanes(slot, &self.vectors, k, &mut self.distances[slot]);
     }
 
     /// The coefficients of a slot have risen by `c` times these.

@@ -40,6 +40,8 @@ struct Naive {
     vectors: Vec<Vector>,
     /// `||dw||^2` from all pairs of vectors, of each maintenance.
     degradation: Vec<f64>,
+    /// Examples that were added, and steps that added any.
+    added: usize,
     updates: usize,
 }
 
@@ -165,29 +167,37 @@ impl Naive {
         params: &Params,
         order: &[usize],
     ) -> Naive {
-        let mut w = Naive { kernel, vectors: Vec::new(), degradation: Vec::new(), updates: 0 };
-        for (t, &i) in (1..).zip(order) {
-            let x = problem.row(i).to_vec();
-            let mut coef = rule.coef(&w.scores(&x, rule.outputs()), problem.y[i]);
-            coef.iter_mut().for_each(|c| *c *= problem.weight[i]);
+        let Block::Mean(batch) = params.block else { panic!("no delays here") };
+        let (vectors, degradation) = (Vec::new(), Vec::new());
+        let mut w = Naive { kernel, vectors, degradation, added: 0, updates: 0 };
+        for (t, rows) in (1..).zip(order.chunks(batch)) {
+            let of = |&i: &usize| -> (Vec<f64>, Vec<f64>) {
+                let x = problem.row(i).to_vec();
+                let coef = rule.coef(&w.scores(&x, rule.outputs()), problem.y[i]);
+                let share = problem.weight[i] / rows.len() as f64;
+                (x, coef.iter().map(|c| share * c).collect())
+            };
+            let mut terms: Vec<(Vec<f64>, Vec<f64>)> = rows.iter().map(of).collect();
+            terms.retain(|(_, coef)| coef.iter().any(|c| *c != 0.0));
             let shrink = 1.0 - 1.0 / t as f64;
             for v in &mut w.vectors {
                 v.alpha.iter_mut().for_each(|a| *a *= shrink);
             }
-            let moved = coef.iter().any(|c| *c != 0.0);
-            if moved {
-                w.updates += 1;
+            let moved = !terms.is_empty();
+            w.updates += usize::from(moved);
+            for (x, coef) in terms {
+                w.added += 1;
                 let eta = 1.0 / (params.lambda * t as f64);
                 let alpha: Vec<f64> = coef.iter().map(|c| eta * c).collect();
                 match w.vectors.iter_mut().find(|v| v.x == x) {
                     Some(v) => v.alpha.iter_mut().zip(alpha).for_each(|(a, c)| *a += c),
                     None => {
                         let mean = vec![0.0; alpha.len()];
-                        w.vectors.push(Vector { x, alpha, mean, born: w.updates });
+                        w.vectors.push(Vector { x, alpha, mean, born: w.added });
                     }
                 }
                 if w.vectors.len() > budget {
-                    w.maintain(maintenance, w.updates);
+                    w.maintain(maintenance, w.added);
                 }
             }
             if let Some(Ball { radius }) = params.set {
@@ -233,8 +243,16 @@ fn check<L: Loss + Clone>(rule: Rule, loss: L, kernel: Kernel, maintenance: Main
     for params in [
         Params { lambda: 0.02, average: recent, ..Params::default() },
         Params { lambda: 0.02, set: Some(Ball { radius: 3.0 }), ..Params::default() },
+        // Batches that begin and end within a panel, and such that are longer than one.
+        Params { lambda: 0.02, average: recent, block: Block::Mean(5), ..Params::default() },
+        Params {
+            lambda: 0.02,
+            set: Some(Ball { radius: 3.0 }),
+            block: Block::Mean(19),
+            ..Params::default()
+        },
     ] {
-        let what = format!("{kernel:?} {maintenance:?} {:?}", params.set);
+        let what = format!("{kernel:?} {maintenance:?} {:?} {:?}", params.set, params.block);
         let naive = Naive::train(&problem, rule, kernel, 12, maintenance, &params, &order);
         let outputs = loss.zeros().as_ref().len();
         let w = Budgeted::new(kernel, outputs, problem.d, Some(12), maintenance).unwrap();
@@ -463,8 +481,13 @@ fn projectron_is_its_authors() {
             let problem = Problem::of_classes(N, 5, rule.outputs(), 7).unweighted();
             let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
             let outputs = rule.outputs();
-            let mut naive =
-                Naive { kernel: RBF, vectors: Vec::new(), degradation: Vec::new(), updates: 0 };
+            let mut naive = Naive {
+                kernel: RBF,
+                vectors: Vec::new(),
+                degradation: Vec::new(),
+                added: 0,
+                updates: 0,
+            };
             for i in 0..N {
                 let x = problem.row(i).to_vec();
                 let scores = naive.scores(&x, outputs);

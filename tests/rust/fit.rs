@@ -350,7 +350,7 @@ fn budgeted<S: Scalar, L: Loss + Clone>(
 #[test]
 fn pieces_change_no_bit_with_kernels() {
     fn law<S: Scalar, L: Loss + Clone + Send>(loss: L, data: &Examples<'_, S>, d: usize) {
-        let auto = Policy { max_epochs: 5, ..Policy::default() };
+        let auto = Policy { max_epochs: 3, ..Policy::default() };
         let pegasos = Policy { solver: Solver::Pegasos, ..auto };
         let plain = Params { lambda: 0.01, ..Params::default() };
         let recent = Params { average: Average::Recent { window: 40 }, ..plain };
@@ -359,8 +359,11 @@ fn pieces_change_no_bit_with_kernels() {
             (plain, Policy { tol: Some(1e-3), solver: Solver::Dual, ..auto }),
             (plain, pegasos),
             (plain, Policy { tol: None, ..pegasos }),
-            // 96 rows are a panel, and whole batches.
+            // Batches that panels are whole ones of, that are longer, and that end anywhere in one.
             (Params { block: Block::Mean(12), ..plain }, pegasos),
+            (Params { block: Block::Mean(100), ..plain }, pegasos),
+            (Params { block: Block::Mean(7), ..plain }, pegasos),
+            (Params { block: Block::Delayed(5), ..plain }, pegasos),
             (Params { set: Some(Ball { radius: 2.0 }), ..plain }, auto),
             (recent, Policy { tol: None, ..pegasos }),
         ] {
@@ -371,7 +374,12 @@ fn pieces_change_no_bit_with_kernels() {
             };
             pieces("kernel", make, state, data, policy);
         }
-        for (params, policy) in [(recent, auto), (plain, Policy { tol: None, ..pegasos })] {
+        for (params, policy) in [
+            (recent, auto),
+            (plain, Policy { tol: None, ..pegasos }),
+            (Params { block: Block::Mean(7), ..recent }, pegasos),
+            (Params { block: Block::Delayed(5), ..recent }, pegasos),
+        ] {
             let make = || budgeted::<S, L>(loss.clone(), d, params);
             let state = |problem: KernelProblem<Budgeted<S>, L>| {
                 let trainer = problem.trainer();
@@ -380,12 +388,12 @@ fn pieces_change_no_bit_with_kernels() {
             pieces("budget", make, state, data, policy);
         }
     }
-    let problem = Problem::of_classes(250, 5, 4, 57);
+    let problem = Problem::of_classes(790, 5, 4, 57);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
     law(HINGE, &data, 5);
     law(FOUR, &data, 5);
     let single = problem.single();
-    let x = Dense::new(&single, 250, 5).unwrap();
+    let x = Dense::new(&single, 790, 5).unwrap();
     let narrow = Examples::new(x, &problem.y, None).unwrap();
     law(HINGE, &narrow, 5);
 }
@@ -814,87 +822,5 @@ fn epochs_are_exhausted() {
         let mut fit = Fit::new(budgeted::<f64, _>(FOUR, 5, params), policy);
         let (events, outcome) = course(&mut fit, &data, usize::MAX);
         assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted));
-    }
-}
-
-#[test]
-fn xx_batches() {
-    let problem = Problem::of_classes(250, 5, 4, 57);
-    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
-    let pegasos = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
-    let plain = Params { lambda: 0.01, block: Block::Mean(7), ..Params::default() };
-    let make = || unlimited::<f64, _>(FOUR, 5, plain);
-    let state = |problem: KernelProblem<Expansion<f64>, CrammerSinger>| {
-        let trainer = problem.trainer();
-        (trainer.hypothesis().state(), trainer.t(), trainer.updates())
-    };
-    pieces("kernel", make, state, &data, pegasos);
-}
-#[test]
-fn xx_batches_budget() {
-    let problem = Problem::of_classes(250, 5, 4, 57);
-    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
-    let pegasos = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
-    let plain = Params { lambda: 0.01, block: Block::Mean(7), ..Params::default() };
-    let make = || budgeted::<f64, _>(FOUR, 5, plain);
-    let state = |problem: KernelProblem<Budgeted<f64>, CrammerSinger>| {
-        let trainer = problem.trainer();
-        (trainer.hypothesis().state(), trainer.t(), trainer.updates())
-    };
-    pieces("kernel", make, state, &data, pegasos);
-}
-#[test]
-fn xx_stop() {
-    let problem = Problem::of_classes(250, 5, 4, 57);
-    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
-    let params = Params { lambda: 0.01, ..Params::default() };
-    for solver in [Solver::Pegasos, Solver::Dual] {
-        let policy = Policy { max_epochs: 5, solver, ..Policy::default() };
-        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-        for _ in 0..3 {
-            fit.advance(&data, 10).unwrap();
-        }
-        fit.stop();
-        let e = fit.run(&data);
-        println!("{solver:?} {e:?} t {}", fit.problem().trainers().next().unwrap().t());
-        let policy = Policy { max_epochs: 0, solver, ..Policy::default() };
-        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-        println!("{:?}", course(&mut fit, &data, 10));
-        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-        fit.stop();
-        println!("{:?}", course(&mut fit, &data, 10));
-        let policy = Policy { max_epochs: 2, solver, ..Policy::default() };
-        let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-        let r = course(&mut fit, &data, 10);
-        fit.stop();
-        println!("{r:?} then {:?}", course(&mut fit, &data, 10));
-    }
-    let policy = Policy { max_epochs: 5, ..Policy::default() };
-    let mut fit = Fit::new(unlimited::<f64, _>(FOUR, 5, params), policy);
-    epoch(&mut fit, &data);
-    epoch(&mut fit, &data);
-    println!("{:?}", epoch(&mut fit, &data));
-    for _ in 0..3 {
-        fit.advance(&data, 10).unwrap();
-    }
-    fit.stop();
-    println!("{:?}", fit.run(&data));
-    let policy = Policy { max_epochs: 5, solver: Solver::Pegasos, ..Policy::default() };
-    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 5, params), policy);
-    let mut n = 0;
-    loop {
-        n += 1;
-        match fit.advance(&data, 0).unwrap() {
-            Progress::Over(o) => {
-                println!("size 0: {o:?}");
-                break;
-            }
-            Progress::Epoch(e) => println!("{e:?}"),
-            _ => {}
-        }
-        if n > 10000 {
-            println!("never");
-            break;
-        }
     }
 }
