@@ -209,7 +209,7 @@ impl<L: Loss> DualAscent<L> {
             Some(number) => {
                 let rows = 0..self.len() as u32;
                 let due: Vec<u32> =
-                    rows.filter(|&i| self.dual.kept(i as usize).len() > 1).collect();
+                    rows.filter(|&i| self.dual.nonzeros(i as usize).len() > 1).collect();
                 (due, NARROW + number)
             }
             None => (self.due(), self.passes - 1),
@@ -273,7 +273,7 @@ impl<L: Loss> DualAscent<L> {
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score_row(row, scores);
-            let q = self.know_q(i, row, weight);
+            let q = self.q_of(i, row, weight);
             if !all_finite(scores) || !q.is_finite() {
                 return Err(data.diagnose(i));
             }
@@ -319,7 +319,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// `s_i ||x_i||^2/(lambda n)`.
     #[inline(always)]
-    fn know_q<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
+    fn q_of<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
         if q.is_nan() {
             let norm2 = row.norm2() + self.w.state().constant.powi(2);

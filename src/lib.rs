@@ -163,7 +163,7 @@ mod trainer;
 mod vectors;
 
 pub use budget::{Budgeted, BudgetedState, Maintenance};
-pub use data::{Csr, Dense, KeptRow, Matrix, Row, Window};
+pub use data::{Csr, Dense, Matrix, OwnedRow, Row, Window};
 pub use dual::{DualAscent, DualEvaluation, Pass};
 pub use error::{Error, ErrorKind};
 pub use evaluation::Evaluation;

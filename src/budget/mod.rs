@@ -150,7 +150,7 @@ impl<S: Scalar> Budgeted<S> {
         }
         let most = budget.map_or(usize::MAX, |budget| budget.saturating_add(1));
         let support = Support::new(kernel, outputs, n_features, sparse, most)?;
-        let panel = Panel::new(Vectors::new(n_features, support.keep()));
+        let panel = Panel::new(Vectors::new(n_features, support.layout()));
         Ok(Budgeted {
             support,
             maintenance,
@@ -201,7 +201,7 @@ impl<S: Scalar> Budgeted<S> {
     /// outputs)).
     pub fn model(&self) -> Result<Expansion<S>, Error> {
         let Support { kernel, outputs, n_features, .. } = self.support;
-        let sparse = self.support.keep() != crate::vectors::Keep::Features;
+        let sparse = self.support.layout() != crate::vectors::Layout::Dense;
         let mut model = match sparse {
             true => Expansion::sparse(kernel, outputs, n_features)?,
             false => Expansion::new(kernel, outputs, n_features)?,
@@ -274,10 +274,10 @@ impl<S: Scalar> Budgeted<S> {
     }
 
     /// The same of an example, and its scores over a.
-    fn see(&mut self, known: Option<usize>, x: Row<'_, S>) {
+    fn see(&mut self, lane: Option<usize>, x: Row<'_, S>) {
         let merging = self.maintenance == Maintenance::Merge;
         let alone;
-        let (panel, lane) = match known {
+        let (panel, lane) = match lane {
             Some(lane) => (&self.panel, lane),
             None => {
                 alone = self.alone(x);
@@ -475,10 +475,10 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let known = self.panel.rows.known(i);
+        let lane = self.panel.rows.place(i);
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
-        self.add_row(known, x);
+        self.add_row(lane, x);
     }
 
     fn add_late(&mut self, _: usize, x: Row<'_, S>, coef: &[f64]) {

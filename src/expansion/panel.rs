@@ -24,7 +24,7 @@ pub(super) struct Panel<S> {
 }
 
 impl<S: Scalar> Panel<S> {
-    /// Without rows, to be kept as these vectors are.
+    /// Without rows, in the layout of these vectors.
     pub fn new(vectors: &Vectors<S>, outputs: usize) -> Self {
         let (rows, scores, gram) = (Cursor::default(), Vec::new(), Vec::new());
         Panel { outputs, rows, scores, vectors: vectors.empty(), gram, stride: 0 }

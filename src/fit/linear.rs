@@ -290,7 +290,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         let size = size.div_ceil(batch).saturating_mul(batch);
         if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
             let before = sum.examples;
-            *sum = part.trainer.go_on(data, Ahead::of(&mut *epoch.order, size), *sum)?;
+            *sum = part.trainer.go_on(data, Ahead::take(&mut *epoch.order, size), *sum)?;
             return Ok((sum.examples - before) as usize);
         }
         // Between interruptions every problem sees the same few rows, which stay in the cache.
@@ -447,7 +447,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
                     order
                 }
             };
-            let report = dual.go_on(data, Ahead::of(order, size))?;
+            let report = dual.go_on(data, Ahead::take(order, size))?;
             if report.examples < size as u64 {
                 *pass = None;
                 *over = dual.epoch_is_over(tol);
