@@ -1,7 +1,8 @@
 //! Views of training data, and the one door where arrays are checked.
 //!
-//! Nothing here copies: [`Dense`] and [`Csr`] borrow the caller's arrays, a row is a few words
-//! passed by value. Shapes are checked when a view is made. Values and column indices are not, as
+//! Views copy nothing: [`Dense`] and [`Csr`] borrow the caller's arrays, a [`Row`] is a few words
+//! passed by value. Two own what they hold: an [`OwnedRow`] outlives its matrix, and a [`Window`] has rows that somebody
+//! computes. Shapes are checked when a view is made. Values and column indices are not, as
 //! that would cost a pass over the data (and, in Python, another thread may change them later):
 //! [`Row::dot`] meets every one of them anyway and answers with a number that is not finite, and
 //! whoever sees one asks [`Examples`](crate::Examples) for the reason.
@@ -19,7 +20,7 @@ pub enum Row<'a, S> {
     Dense(&'a [S]),
     /// The stored features: their columns and, as many, their values.
     Sparse32(&'a [i32], &'a [S]),
-    /// The same with wide column numbers.
+    /// The stored features, with wide column numbers.
     Sparse64(&'a [i64], &'a [S]),
 }
 
@@ -220,7 +221,7 @@ pub enum Matrix<'a, S> {
     Dense(Dense<'a, S>),
     /// The features that are stored.
     Csr32(Csr<'a, S, i32>),
-    /// The same with wide indices.
+    /// The features that are stored, with wide indices.
     Csr64(Csr<'a, S, i64>),
     /// Rows that own their features, of so many each.
     Owned(&'a [OwnedRow<S>], usize),

@@ -403,7 +403,7 @@ impl<L: Loss> DualAscent<L> {
         Ok(self.end_leap(data, leap))
     }
 
-    /// [`leap`](DualAscent::leap) by instalments.
+    /// Begins a [`leap`](DualAscent::leap), to be made by instalments; `None` where there is none to make.
     pub(crate) fn begin_leap<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
@@ -422,7 +422,7 @@ impl<L: Loss> DualAscent<L> {
         leap.step(&self.loss, self.lambda, data, tol)
     }
 
-    /// Lands where it is higher.
+    /// Goes on from where a leap has come to, if D is higher there; says whether.
     pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
         let Some(Point { dual, w }) = leap.finish() else {
@@ -603,7 +603,7 @@ impl DualEvaluation {
         Ok(certificate)
     }
 
-    /// The same without a look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
+    /// The certificate, once every row was taken in, without another look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
     pub(crate) fn conclude<L: Loss, S: Scalar>(
         self,
         ascent: &mut DualAscent<L>,

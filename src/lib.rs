@@ -90,7 +90,7 @@
 //! hypothesis  scaled  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
-//! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
+//! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; work side by side
 //! ```
 //!
 //! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`

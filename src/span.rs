@@ -26,7 +26,7 @@ use crate::vectors::{Layout, Vectors};
 /// Rows whose features one task computes: a multiple of [`TILE`](crate::simd::TILE).
 const GROUP: usize = 24;
 
-/// Rows of a triangle that one task multiplies: the same.
+/// Rows of a triangle that one task multiplies: a multiple of it too.
 const ROWS: usize = 32;
 
 /// The span of kernel functions.
@@ -54,7 +54,7 @@ pub struct Span<S> {
     vectors: Vectors<S>,
     /// `L^-1`, its rows padded with zeros.
     inverse: Triangle,
-    /// The same, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
+    /// `L^-1` in the scalar of the data, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
     blocks: Vec<Vec<Lanes<S>>>,
 }
 

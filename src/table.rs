@@ -257,7 +257,7 @@ fn plus<T: Scalar>(a: T, b: T) -> T {
 mod tests {
     use super::*;
 
-    /// The same numbers in both forms, whatever is done to them.
+    /// Both forms hold the same numbers, whatever is done to them.
     #[test]
     fn forms_agree() {
         let few = MANY + 1;

@@ -557,7 +557,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
     }
 
-    /// The same for one that was taken in an earlier run.
+    /// Adds a gradient that was taken in an earlier run.
     fn apply_late(&mut self, flight: Flight<H::Scalar, L::Scores>, eta: f64, report: &mut Report) {
         let Flight { example, row, mut coef } = flight;
         if let Some(ledger) = &mut self.ledger {

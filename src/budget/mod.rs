@@ -6,8 +6,7 @@
 //! * Maintenance: a violator that would be one vector too many makes [`Maintenance`] take one out, so that
 //!   `||dw||^2`, by which w degrades, is least (their equation 14). An example that is a support vector
 //!   already raises its coefficients instead.
-//! * Carried: `a`; the lazy average `A v - u` as in [`Linear`](crate::Linear): what maintenance does to v is
-//!   linear, so that the same done to u averages over vectors that are no more; `||w||^2` only where a set is projected
+//! * Carried: `a`; the lazy average `A v - u`, see [`Scaled`]: what maintenance does to v is linear, so that the same done to u averages over vectors that are no more; `||w||^2` only where a set is projected
 //!   on, as it costs kernel values that nothing else needs.
 //! * Look-ahead: the kernel values of the next [`WIDTH`] examples with all vectors, vectors x examples, are
 //!   one matrix product; as vectors and coefficients change, its rows and the scores still to come are
@@ -103,7 +102,7 @@ impl<S: Scalar> Budgeted<S> {
         Budgeted::with(kernel, outputs, n_features, budget, maintenance, false)
     }
 
-    /// The same, for sparse rows: of many features, only those that are not 0 are stored, unless vectors are
+    /// None yet, of sparse rows: of many features, only those that are not 0 are stored, unless vectors are
     /// merged.
     pub fn sparse(
         kernel: Kernel,
@@ -273,7 +272,8 @@ impl<S: Scalar> Budgeted<S> {
         panel.column(merging, 0, &mut self.scratch.column);
     }
 
-    /// The same of an example, and its scores over a.
+    /// Puts the kernel values, or for mergers the squared distances, of an example with all slots into
+    /// `scratch.column`, and its scores over a into `scratch.scores`. `lane` is its place in the panel, if it has one.
     fn see(&mut self, lane: Option<usize>, x: Row<'_, S>) {
         let merging = self.maintenance == Maintenance::Merge;
         let alone;
@@ -303,7 +303,7 @@ impl<S: Scalar> Budgeted<S> {
         self.alone(x).scores_of(0).zip(coef).map(|(score, coef)| score * coef).sum()
     }
 
-    /// The same with what a vector has brought to w.
+    /// `<w, sum_o v_o phi(z)>` over a: of w with what a vector has brought to it.
     fn product_with(&self, slot: usize) -> f64 {
         self.support.with_row(slot, |row| self.product(row, self.support.coef(slot)))
     }

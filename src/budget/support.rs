@@ -31,7 +31,7 @@ pub(super) struct Support<S> {
     pub u: Vec<f64>,
     /// Whether one was: u may be empty for want of vectors.
     pub averaging: bool,
-    /// The same coefficients output after output, rounded: what products run over. Zeros beyond the last slot.
+    /// The coefficients once more, output after output, rounded: what products run over. Zeros beyond the last slot.
     pub rounded: Vec<S>,
     stride: usize,
     /// Slots that there may ever be.

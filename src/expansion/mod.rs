@@ -3,8 +3,7 @@
 //! * Form: `w_o = a sum_s v_so phi(z_s)`. With plain Pegasos `a = 1/(lambda t)` and, for the hinge loss
 //!   without weights, `v_so` is y times the number of times that `z_s` has violated the margin: the
 //!   violation counts of kernel Pegasos (Shalev-Shwartz et al. 2011, section 4; Stratos' notes, section 3).
-//! * Carried: `a`, `||sum v phi||^2`, and the lazy average as in [`Linear`](crate::Linear): `A` and `u`
-//!   with `sum_s q_s w_s = A v - u`.
+//! * Carried: `a`, `||sum v phi||^2`, and, when averaging, `A` and `u`: see [`Scaled`].
 //! * Look-ahead: the kernel values of the next [`PANEL`] rows with all support vectors are one matrix
 //!   product, in parallel; they and the kernel values among the rows of the panel are all that the next
 //!   [`PANEL`] steps need. As steps change coefficients, the scores of the panel are corrected. The
@@ -102,7 +101,7 @@ impl<S: Scalar> Expansion<S> {
         Expansion::with(kernel, outputs, n_features, Layout::Dense)
     }
 
-    /// The same, for sparse rows: of many features, only those that are not 0 are stored.
+    /// None yet, of sparse rows: of many features, only those that are not 0 are stored.
     pub fn sparse(kernel: Kernel, outputs: usize, n_features: usize) -> Result<Self, Error> {
         Expansion::with(kernel, outputs, n_features, Layout::Sparse)
     }

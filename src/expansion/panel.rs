@@ -77,7 +77,7 @@ impl<S: Scalar> Panel<S> {
         &self.gram[place * self.stride..][..self.rows.len()]
     }
 
-    /// The same of a row that is none of them.
+    /// Kernel values with all rows of one that is none of them.
     pub fn beside_other(&self, kernel: Kernel, x: Row<'_, S>, out: &mut Vec<S>) {
         self.vectors.kernel_values_of(kernel, x, out);
     }

@@ -165,7 +165,7 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         &self.trainer
     }
 
-    /// The same, about to change.
+    /// The trainer, about to change.
     pub fn trainer_mut(&mut self) -> &mut Trainer<H, L> {
         self.frozen = None;
         &mut self.trainer

@@ -50,7 +50,7 @@ struct Epoch<S: Scalar, L: Loss> {
     sharded: Option<Sharded<S, L>>,
 }
 
-/// The same on shards, merged at its end.
+/// An epoch of Pegasos on shards, merged at its end.
 struct Sharded<S: Scalar, L: Loss> {
     /// Of each problem.
     copies: Vec<Shards<S, L, Option<crate::Ball>>>,
@@ -68,7 +68,7 @@ enum Stage<S> {
     None,
     /// Certificates of all trainers, and the next row.
     Evaluation(Vec<Evaluation<Linear<S>>>, usize),
-    /// The same in dual ascent, but for problems that need none.
+    /// Certificates of all dual points, but of problems that need none, and the next row.
     DualEvaluation(Vec<Option<DualEvaluation>>, usize),
     /// Of each problem the pass it is in, if it is in one, and whether its epoch is over; visits.
     Ascent(Vec<(Option<Pass>, bool)>, u64),
@@ -103,7 +103,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         self.parts.iter().map(|part| &part.trainer)
     }
 
-    /// The same, about to change.
+    /// The trainers, about to change.
     pub fn trainers_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Trainer<Linear<S>, L>> {
         self.frozen = None;
         self.parts.iter_mut().map(|part| &mut part.trainer)

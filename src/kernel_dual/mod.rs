@@ -3,7 +3,7 @@
 //! * Problem: the dual of `P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, phi(x_i)>; y_i)`, as in
 //!   [`DualAscent`](crate::DualAscent), with `w(a) = 1/(lambda n) sum_i s_i a_i phi(x_i)`.
 //! * Step: of all examples take some ([`WORKING`] or more), those whose shares of the gap are the largest, and
-//!   the kernel values among them; ascend among them until their part of the gap has come down to [`INNER`];
+//!   the kernel values among them; ascend among them until their part of the gap has come down to a twentieth;
 //!   then bring the scores of all examples up to date, by one product of matrices. So n enters into products
 //!   alone.
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises

@@ -1,4 +1,4 @@
-//! Ascent among the examples of a working set.
+//! Ascent among the examples of a working set: one at a time for the hinge loss of one score, else a block.
 
 use super::{BLOCK, GROUP, KernelAscent, Step};
 use crate::examples::Examples;
