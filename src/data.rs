@@ -1,7 +1,8 @@
 //! Views of training data, and the one door where arrays are checked.
 //!
-//! Nothing here copies: [`Dense`] and [`Csr`] borrow the caller's arrays, a row is a few words
-//! passed by value. Shapes are checked when a view is made. Values and column indices are not, as
+//! Views copy nothing: [`Dense`] and [`Csr`] borrow the caller's arrays, a [`Row`] is a few words
+//! passed by value. Two own what they hold: an [`OwnedRow`] outlives its matrix, and a [`Window`] has rows that somebody
+//! computes. Shapes are checked when a view is made. Values and column indices are not, as
 //! that would cost a pass over the data (and, in Python, another thread may change them later):
 //! [`Row::dot`] meets every one of them anyway and answers with a number that is not finite, and
 //! whoever sees one asks [`Examples`](crate::Examples) for the reason.
@@ -19,7 +20,7 @@ pub enum Row<'a, S> {
     Dense(&'a [S]),
     /// The stored features: their columns and, as many, their values.
     Sparse32(&'a [i32], &'a [S]),
-    /// The same with wide column numbers.
+    /// The stored features, with wide column numbers.
     Sparse64(&'a [i64], &'a [S]),
 }
 
@@ -152,14 +153,14 @@ impl<S: Scalar> Row<'_, S> {
     }
 
     /// A copy that outlives the matrix.
-    pub fn keep(self) -> KeptRow<S> {
+    pub fn to_owned(self) -> OwnedRow<S> {
         match self {
-            Row::Dense(x) => KeptRow::Dense(x.to_vec()),
-            Row::Sparse32(j, x) => KeptRow::Sparse {
+            Row::Dense(x) => OwnedRow::Dense(x.to_vec()),
+            Row::Sparse32(j, x) => OwnedRow::Sparse {
                 indices: j.iter().map(|j| i64::from(*j)).collect(),
                 values: x.to_vec(),
             },
-            Row::Sparse64(j, x) => KeptRow::Sparse { indices: j.to_vec(), values: x.to_vec() },
+            Row::Sparse64(j, x) => OwnedRow::Sparse { indices: j.to_vec(), values: x.to_vec() },
         }
     }
 }
@@ -183,10 +184,10 @@ fn ascends<I: Index>(indices: &[I]) -> bool {
 }
 
 /// A row that owns its features: of a gradient that is still in flight when a run ends, whose matrix
-/// may be gone when it arrives. Its [`row`](KeptRow::row) computes, bit for bit, what the row did
+/// may be gone when it arrives. Its [`row`](OwnedRow::row) computes, bit for bit, what the row did
 /// that it is a copy of.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KeptRow<S> {
+pub enum OwnedRow<S> {
     /// Every feature.
     Dense(Vec<S>),
     /// The stored features.
@@ -198,32 +199,32 @@ pub enum KeptRow<S> {
     },
 }
 
-impl<S> KeptRow<S> {
+impl<S> OwnedRow<S> {
     /// A row of zeros.
-    pub(crate) const EMPTY: Self = KeptRow::Sparse { indices: Vec::new(), values: Vec::new() };
+    pub(crate) const EMPTY: Self = OwnedRow::Sparse { indices: Vec::new(), values: Vec::new() };
 
     /// The row.
     #[inline]
     pub fn row(&self) -> Row<'_, S> {
         match self {
-            KeptRow::Dense(values) => Row::Dense(values),
-            KeptRow::Sparse { indices, values } => Row::Sparse64(indices, values),
+            OwnedRow::Dense(values) => Row::Dense(values),
+            OwnedRow::Sparse { indices, values } => Row::Sparse64(indices, values),
         }
     }
 }
 
 /// A matrix of examples, rows by number: a view of the caller's arrays. Made from a [`Dense`] or a [`Csr`], or by
-/// the crate from rows that it keeps.
+/// the crate from rows that it owns or computes.
 #[derive(Clone, Copy, Debug)]
 pub enum Matrix<'a, S> {
     /// Every feature of every row.
     Dense(Dense<'a, S>),
     /// The features that are stored.
     Csr32(Csr<'a, S, i32>),
-    /// The same with wide indices.
+    /// The features that are stored, with wide indices.
     Csr64(Csr<'a, S, i64>),
-    /// Rows that are kept one by one, of so many features.
-    Kept(&'a [KeptRow<S>], usize),
+    /// Rows that own their features, of so many each.
+    Owned(&'a [OwnedRow<S>], usize),
     /// Rows that are computed when they are needed.
     Window(&'a Window<S>),
 }
@@ -253,7 +254,7 @@ impl<'a, S: Scalar> Matrix<'a, S> {
             Matrix::Dense(x) => x.n_rows,
             Matrix::Csr32(x) => x.indptr.len() - 1,
             Matrix::Csr64(x) => x.indptr.len() - 1,
-            Matrix::Kept(rows, _) => rows.len(),
+            Matrix::Owned(rows, _) => rows.len(),
             Matrix::Window(x) => x.n_rows,
         }
     }
@@ -264,14 +265,14 @@ impl<'a, S: Scalar> Matrix<'a, S> {
             Matrix::Dense(x) => x.n_features,
             Matrix::Csr32(x) => x.n_features,
             Matrix::Csr64(x) => x.n_features,
-            Matrix::Kept(_, n_features) => *n_features,
+            Matrix::Owned(_, n_features) => *n_features,
             Matrix::Window(x) => x.n_features,
         }
     }
 
     /// Whether rows store only features that are not 0, in general.
     pub fn is_sparse(&self) -> bool {
-        matches!(self, Matrix::Csr32(_) | Matrix::Csr64(_) | Matrix::Kept(..))
+        matches!(self, Matrix::Csr32(_) | Matrix::Csr64(_) | Matrix::Owned(..))
     }
 
     /// Row `i`.
@@ -284,7 +285,7 @@ impl<'a, S: Scalar> Matrix<'a, S> {
             Matrix::Dense(x) => x.row(i),
             Matrix::Csr32(x) => x.row(i),
             Matrix::Csr64(x) => x.row(i),
-            Matrix::Kept(rows, _) => rows[i].row(),
+            Matrix::Owned(rows, _) => rows[i].row(),
             Matrix::Window(x) => x.row(i),
         }
     }
@@ -327,7 +328,7 @@ impl<'a, S: Scalar> Matrix<'a, S> {
     #[inline(always)]
     pub(crate) fn prefetch(&self, i: usize) {
         if let Matrix::Window(x) = self
-            && !x.is_kept(i)
+            && !x.is_resident(i)
         {
             return;
         }
@@ -501,7 +502,7 @@ pub struct Window<S> {
     n_rows: usize,
     n_features: usize,
     /// The first rows.
-    pub(crate) kept: Vec<S>,
+    pub(crate) resident: Vec<S>,
     /// Those that are there of the others.
     pub(crate) window: Vec<S>,
     /// Where in the window each other row stands, if it does.
@@ -509,11 +510,11 @@ pub struct Window<S> {
 }
 
 impl<S: Scalar> Window<S> {
-    /// Of which so many are kept; all zeros.
-    pub(crate) fn new(n_rows: usize, n_features: usize, kept: usize) -> Result<Self, Error> {
-        let places = memory::zeros("the places of features", &[n_rows - kept])?;
-        let kept = memory::zeros("features of examples", &[kept, n_features])?;
-        Ok(Window { n_rows, n_features, kept, window: Vec::new(), places })
+    /// Of which so many are resident; all zeros.
+    pub(crate) fn new(n_rows: usize, n_features: usize, resident: usize) -> Result<Self, Error> {
+        let places = memory::zeros("the places of features", &[n_rows - resident])?;
+        let resident = memory::zeros("features of examples", &[resident, n_features])?;
+        Ok(Window { n_rows, n_features, resident, window: Vec::new(), places })
     }
 
     /// How many rows there are in all.
@@ -522,19 +523,19 @@ impl<S: Scalar> Window<S> {
     }
 
     /// How many of them are always there.
-    pub(crate) fn n_kept(&self) -> usize {
+    pub(crate) fn n_resident(&self) -> usize {
         self.n_rows - self.places.len()
     }
 
     #[inline(always)]
-    fn is_kept(&self, i: usize) -> bool {
-        i < self.n_kept()
+    fn is_resident(&self, i: usize) -> bool {
+        i < self.n_resident()
     }
 
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> Row<'_, S> {
-        let (values, at) = match i.checked_sub(self.n_kept()) {
-            None => (&self.kept, i),
+        let (values, at) = match i.checked_sub(self.n_resident()) {
+            None => (&self.resident, i),
             Some(i) => (&self.window, self.places[i] as usize),
         };
         Row::Dense(&values[at * self.n_features..(at + 1) * self.n_features])

@@ -209,7 +209,7 @@ impl<L: Loss> DualAscent<L> {
             Some(number) => {
                 let rows = 0..self.len() as u32;
                 let due: Vec<u32> =
-                    rows.filter(|&i| self.dual.kept(i as usize).len() > 1).collect();
+                    rows.filter(|&i| self.dual.nonzeros(i as usize).len() > 1).collect();
                 (due, NARROW + number)
             }
             None => (self.due(), self.passes - 1),
@@ -273,7 +273,7 @@ impl<L: Loss> DualAscent<L> {
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score_row(row, scores);
-            let q = self.know_q(i, row, weight);
+            let q = self.q_of(i, row, weight);
             if !all_finite(scores) || !q.is_finite() {
                 return Err(data.diagnose(i));
             }
@@ -319,7 +319,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// `s_i ||x_i||^2/(lambda n)`.
     #[inline(always)]
-    fn know_q<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
+    fn q_of<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
         if q.is_nan() {
             let norm2 = row.norm2() + self.w.state().constant.powi(2);
@@ -403,7 +403,7 @@ impl<L: Loss> DualAscent<L> {
         Ok(self.end_leap(data, leap))
     }
 
-    /// [`leap`](DualAscent::leap) by instalments.
+    /// Begins a [`leap`](DualAscent::leap), to be made by instalments; `None` where there is none to make.
     pub(crate) fn begin_leap<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
@@ -422,7 +422,7 @@ impl<L: Loss> DualAscent<L> {
         leap.step(&self.loss, self.lambda, data, tol)
     }
 
-    /// Lands where it is higher.
+    /// Goes on from where a leap has come to, if D is higher there; says whether.
     pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
         let Some(Point { dual, w }) = leap.finish() else {
@@ -603,7 +603,7 @@ impl DualEvaluation {
         Ok(certificate)
     }
 
-    /// The same without a look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
+    /// The certificate, once every row was taken in, without another look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
     pub(crate) fn conclude<L: Loss, S: Scalar>(
         self,
         ascent: &mut DualAscent<L>,

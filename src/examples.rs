@@ -64,7 +64,7 @@ impl<'a, S: Scalar> Examples<'a, S> {
         Examples { x, y, weight }
     }
 
-    /// The same labels and weights of other rows, as many.
+    /// Joins other rows, as many, with these labels and weights.
     pub(crate) fn with_rows<'b>(&self, x: Matrix<'b, S>) -> Examples<'b, S>
     where
         'a: 'b,

@@ -90,7 +90,7 @@
 //! hypothesis  scaled  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
-//! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; the only use of rayon
+//! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; work side by side
 //! ```
 //!
 //! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`
@@ -163,7 +163,7 @@ mod trainer;
 mod vectors;
 
 pub use budget::{Budgeted, BudgetedState, Maintenance};
-pub use data::{Csr, Dense, KeptRow, Matrix, Row, Window};
+pub use data::{Csr, Dense, Matrix, OwnedRow, Row, Window};
 pub use dual::{DualAscent, DualEvaluation, Pass};
 pub use error::{Error, ErrorKind};
 pub use evaluation::Evaluation;

@@ -2,9 +2,7 @@
 //!
 //! * Form: `w = a v` (Pegasos 2011, section 2.4; Johansson's notes, section 4), so a step costs
 //!   O(nnz) however many features there are.
-//! * Carried: `a`, `||v||^2`, and, when averaging, `A = sum_s q_s a_s` and `u` with
-//!   `sum_s q_s w_s = A v - u` over the iterates w_s counted with weights q_s. An update
-//!   `v += c x` is matched by `u += A c x`; nothing else touches `u`.
+//! * Carried: `a`, `||v||^2`, and, when averaging, `A` and `u`: see [`Scaled`].
 //! * Memory: `outputs * n_features` scalars, and as many `f64` again for `u` when averaging.
 //! * Differs from the papers: the change of `||v||^2` is summed from the weights that changed, in
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
@@ -167,7 +165,7 @@ impl<S: Scalar> Linear<S> {
         b.iter().map(|b| a * b * constant).collect()
     }
 
-    /// The same weights in another scalar, without what an average needs. O(size).
+    /// These weights rounded to another scalar, without what an average needs. O(size).
     pub fn convert<T: Scalar>(&self) -> Linear<T> {
         let LinearState { scale: Scaled { a, .. }, constant, .. } = self.state;
         // An intercept is handed out in the scalar too.
@@ -294,7 +292,7 @@ impl<S: Scalar> LinearPanel<'_, S> {
         }
     }
 
-    /// The same on the threads of the current rayon pool.
+    /// [`scores`](LinearPanel::scores) on the threads of the current rayon pool.
     pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
         side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));

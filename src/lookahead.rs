@@ -39,7 +39,7 @@ impl Cursor {
 
     /// The place of a row that was handed out.
     #[inline]
-    pub(crate) fn known(&self, i: usize) -> Option<usize> {
+    pub(crate) fn place(&self, i: usize) -> Option<usize> {
         self.rows[..self.at].iter().rposition(|&row| row == i)
     }
 }

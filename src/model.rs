@@ -36,7 +36,7 @@ impl<S: Scalar> Model<S> {
         }
     }
 
-    /// The same for rows in another scalar, of linear models. O(size of w).
+    /// This model for rows in another scalar; only linear ones have one. O(size of w).
     pub fn convert<T: Scalar>(&self) -> Result<Model<T>, Error> {
         let Model::Linear(w) = self else {
             return Err(Error::parameter(

@@ -57,7 +57,7 @@ pub(crate) struct Point {
 #[derive(Clone, Debug)]
 pub(crate) struct Descent {
     /// w, the weight of the constant feature last if there is one.
-    at: Vec<f64>,
+    w: Vec<f64>,
     /// Of every example at w.
     scores: Vec<f64>,
     mu: f64,
@@ -79,11 +79,12 @@ impl Descent {
         if !fits || data.is_empty() || loss.smoothed(0.0, 0, 1.0).is_none() {
             return None;
         }
-        let mut at = w.weights();
-        at.extend(w.state().b.iter().filter(|_| w.state().constant > 0.0));
+        let mut weights = w.weights();
+        weights.extend(w.state().b.iter().filter(|_| w.state().constant > 0.0));
         let shape = w.convert();
-        let mut descent = Descent { at, scores: Vec::new(), mu: 0.3, steps: 0, best: None, shape };
-        descent.scores = descent.dots(data, &descent.at)?;
+        let mut descent =
+            Descent { w: weights, scores: Vec::new(), mu: 0.3, steps: 0, best: None, shape };
+        descent.scores = descent.dots(data, &descent.w)?;
         Some(descent)
     }
 
@@ -112,7 +113,7 @@ impl Descent {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> Option<bool> {
-        let (n, d) = (data.len(), self.at.len());
+        let (n, d) = (data.len(), self.w.len());
         let (features, constant) = (self.shape.n_features(), self.shape.state().constant);
         let per_row = |i: usize| data.weight(i) / n as f64;
         // The dual point, its image, and the true objective.
@@ -135,8 +136,8 @@ impl Descent {
                 image[features..].iter_mut().for_each(|b| *b += c * constant);
             }
         }
-        let away: Vec<f64> = self.at.iter().zip(&image).map(|(w, v)| w - v).collect();
-        let primal = lambda / 2.0 * inner(&self.at, &self.at) + mean_loss;
+        let away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
+        let primal = lambda / 2.0 * inner(&self.w, &self.w) + mean_loss;
         let value = -conjugate - lambda / 2.0 * inner(&image, &image);
         if !(primal.is_finite() && value.is_finite()) {
             return None;
@@ -193,7 +194,7 @@ impl Descent {
         solve(&mut matrix, d, &mut direction)?;
         let along = self.dots(data, &direction)?;
         // d/dt P_mu(w + t p), increasing in t.
-        let (linear, square) = (inner(&self.at, &direction), inner(&direction, &direction));
+        let (linear, square) = (inner(&self.w, &direction), inner(&direction, &direction));
         let derivative = |t: f64| {
             let mut sum = lambda * (linear + t * square);
             for (i, (score, along)) in self.scores.iter().zip(&along).enumerate() {
@@ -204,7 +205,7 @@ impl Descent {
             sum
         };
         let t = root(derivative, inner(&gradient, &direction));
-        self.at.iter_mut().zip(&direction).for_each(|(w, p)| *w += t * p);
+        self.w.iter_mut().zip(&direction).for_each(|(w, p)| *w += t * p);
         self.scores.iter_mut().zip(&along).for_each(|(s, a)| *s += t * a);
         Some(true)
     }

@@ -184,11 +184,11 @@ pub(crate) struct Ahead<'o> {
 impl<'o> Ahead<'o> {
     /// Of all rows.
     pub(crate) fn new(order: &'o mut dyn Order) -> Self {
-        Ahead::of(order, usize::MAX)
+        Ahead::take(order, usize::MAX)
     }
 
     /// Of so many rows at most; no more are taken from the order.
-    pub(crate) fn of(order: &'o mut dyn Order, most: usize) -> Self {
+    pub(crate) fn take(order: &'o mut dyn Order, most: usize) -> Self {
         Ahead { order, left: most, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
     }
 
@@ -220,7 +220,7 @@ impl<'o> Ahead<'o> {
         &self.window[self.at..self.end.min(self.at + count)]
     }
 
-    /// The next row. Calls `prefetch` with one that comes later, for what the caller keeps of it.
+    /// The next row. Calls `prefetch` with one that comes later, for what the caller has of it.
     #[inline(always)]
     pub(crate) fn next<S: Scalar>(
         &mut self,

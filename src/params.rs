@@ -85,7 +85,7 @@ impl Default for Params {
 }
 
 impl<F> Params<F> {
-    /// The same, but within another feasible set.
+    /// These parameters, but within another feasible set.
     pub fn within<G>(self, set: G) -> Params<G> {
         let Params { lambda, schedule, t0, set: _, block, average, average_from } = self;
         Params { lambda, schedule, t0, set, block, average, average_from }

@@ -4,7 +4,7 @@
 //!   of a [`Span`]. As these are coordinates in an orthonormal basis, `||w||` is the norm in the space of the kernel, and
 //!   the certificate is that of the SVM restricted to the span.
 //! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
-//! * Memory: features of as many examples as are allowed for are computed once and kept; those of the others are
+//! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 21 bytes an
 //!   example and 8 more for every output but the first; what is paid is time.
 
@@ -21,7 +21,7 @@ use crate::scalar::Scalar;
 use crate::span::Span;
 use crate::trainer::Report;
 
-/// Examples whose features are computed together, where not all are kept.
+/// Examples whose features are computed together, where not all are resident.
 const WINDOW: usize = 1024;
 
 /// Solves a problem in a span; or several, one after the other, with the same features: one class against the
@@ -47,10 +47,10 @@ pub struct Refit<S, L> {
     /// One for each loss.
     ascents: Vec<DualAscent<L>>,
     /// Which of them is at work.
-    at: usize,
+    problem: usize,
     features: Window<S>,
-    /// Features of how many of the examples whose features are kept are known.
-    known: usize,
+    /// Of how many of the resident examples the features are computed.
+    computed: usize,
     pass: Option<Pass>,
     /// Visits of the epoch at hand.
     visits: u64,
@@ -75,16 +75,16 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         }
         let room = bytes / (span.dimension() * size_of::<S>());
         let all = n_examples <= room.max(WINDOW);
-        let kept = if all { n_examples } else { room.saturating_sub(WINDOW) };
-        let features = Window::new(n_examples, span.dimension(), kept)?;
+        let resident = if all { n_examples } else { room.saturating_sub(WINDOW) };
+        let features = Window::new(n_examples, span.dimension(), resident)?;
         let (losses, ascents) = (losses.to_vec(), Vec::new());
         let mut refit = Refit {
             span,
             losses,
             ascents,
-            at: 0,
+            problem: 0,
             features,
-            known: 0,
+            computed: 0,
             pass: None,
             visits: 0,
             evaluation: None,
@@ -111,13 +111,13 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// If there are not so many.
     pub fn turn_to(&mut self, k: usize) {
         assert!(k < self.problems(), "problem {k} of {}", self.problems());
-        (self.at, self.pass, self.visits) = (k, None, 0);
+        (self.problem, self.pass, self.visits) = (k, None, 0);
         (self.evaluation, self.renewed, self.leap) = (None, None, None);
     }
 
     /// The strength of the regularisation.
     pub(crate) fn lambda(&self) -> f64 {
-        self.ascents[self.at].lambda()
+        self.ascents[self.problem].lambda()
     }
 
     /// Counts visits of the epoch at hand.
@@ -131,7 +131,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     }
 
     fn ascent(&mut self) -> &mut DualAscent<L> {
-        &mut self.ascents[self.at]
+        &mut self.ascents[self.problem]
     }
 
     /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
@@ -141,7 +141,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         self.ascents.iter_mut().try_for_each(|ascent| ascent.set_lambda(lambda))
     }
 
-    /// Starts from w = 0 again, keeping the features.
+    /// Starts from w = 0 again, with the same features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
         let (n, rank) = (self.features.n_rows(), self.span.dimension());
         let fresh = |loss: &L| DualAscent::new(loss.clone(), lambda, n, rank, 0.0);
@@ -150,15 +150,19 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         Ok(())
     }
 
-    /// Computes features of so many more of the examples that are kept; returns of how many. On the threads of the
+    /// Computes features of so many more of the resident examples; returns of how many. On the threads of the
     /// current rayon pool.
     pub fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
         self.check(data)?;
-        let (known, rank) = (self.known, self.span.dimension());
-        let end = known.saturating_add(count).min(self.features.n_kept());
-        let rows: Vec<usize> = (known..end).collect();
-        self.span.features(data.rows(), &rows, &mut self.features.kept[known * rank..end * rank]);
-        self.known = end;
+        let (computed, rank) = (self.computed, self.span.dimension());
+        let end = computed.saturating_add(count).min(self.features.n_resident());
+        let rows: Vec<usize> = (computed..end).collect();
+        self.span.features(
+            data.rows(),
+            &rows,
+            &mut self.features.resident[computed * rank..end * rank],
+        );
+        self.computed = end;
         Ok(rows.len())
     }
 
@@ -174,7 +178,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         let order = match &mut self.pass {
             Some(pass) => pass,
             None => {
-                let pass = self.ascents[self.at].pass(Sampling::Shuffle, seed)?;
+                let pass = self.ascents[self.problem].pass(Sampling::Shuffle, seed)?;
                 self.pass.insert(pass)
             }
         };
@@ -183,7 +187,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         if rows.is_empty() {
             self.pass = None;
         }
-        let ascent = &mut self.ascents[self.at];
+        let ascent = &mut self.ascents[self.problem];
         let report =
             ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
@@ -196,12 +200,12 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// Whether the last pass suggests that the relative gap is at most `tol`.
     pub fn may_be_solved(&self, tol: f64) -> bool {
-        self.ascents[self.at].may_be_solved(tol)
+        self.ascents[self.problem].may_be_solved(tol)
     }
 
     /// [`DualAscent::narrows`].
     pub fn narrows(&self) -> bool {
-        self.ascents[self.at].narrows()
+        self.ascents[self.problem].narrows()
     }
 
     /// Whether a leap is under way.
@@ -209,7 +213,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         self.leap.is_some()
     }
 
-    /// [`DualAscent::leap`] by instalments, where the features of all examples are kept; says whether there is more to do.
+    /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
     pub(crate) fn go_on_leaping(
         &mut self,
         data: &Examples<'_, S>,
@@ -220,7 +224,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             return Ok(false);
         }
         let (data, ascent) =
-            (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.at]);
+            (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.problem]);
         let mut leap = match self.leap.take() {
             Some(leap) => leap,
             None => match ascent.begin_leap(&data)? {
@@ -266,11 +270,11 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             return Ok(Some(certificate));
         }
         self.prepare(data, usize::MAX)?;
-        let fresh = || (self.ascents[self.at].evaluation::<S>(), 0);
+        let fresh = || (self.ascents[self.problem].evaluation::<S>(), 0);
         let (mut evaluation, start) = self.evaluation.take().unwrap_or_else(fresh);
         let rows = self.load_from(data, start, size);
         let end = start + rows.len();
-        let ascent = &mut self.ascents[self.at];
+        let ascent = &mut self.ascents[self.problem];
         let within = data.with_rows(Matrix::Window(&self.features));
         evaluation.add(ascent, &within, start..end).map_err(|error| reason(data, &rows, error))?;
         if end < data.len() {
@@ -289,20 +293,20 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
     fn renew(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> usize {
         let end = start + self.load_from(data, start, count).len();
-        self.ascents[self.at]
+        self.ascents[self.problem]
             .add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
         end
     }
 
-    /// Computes the features of these rows that are not kept. Those of all that are must be known.
+    /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
     fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
-        let kept = self.features.n_kept();
-        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= kept).collect();
+        let resident = self.features.n_resident();
+        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= resident).collect();
         // An order may name a row twice.
         others.sort_unstable();
         others.dedup();
         for (place, i) in others.iter().enumerate() {
-            self.features.places[i - kept] = place as u32;
+            self.features.places[i - resident] = place as u32;
         }
         self.features.window.resize(others.len() * self.span.dimension(), S::default());
         self.span.features(x, &others, &mut self.features.window);
@@ -310,9 +314,9 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// Makes sure of the features of about so many rows from `start` on; returns which.
     fn load_from(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> Vec<usize> {
-        let kept = self.features.n_kept();
+        let resident = self.features.n_resident();
         let (count, limit) =
-            if start < kept { (count, kept) } else { (count.min(WINDOW), data.len()) };
+            if start < resident { (count, resident) } else { (count.min(WINDOW), data.len()) };
         let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();
         self.load(data.rows(), &rows);
         rows
@@ -342,7 +346,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// The mean loss, as the last pass saw it.
     pub fn mean_loss(&self) -> f64 {
-        self.ascents[self.at].mean_loss()
+        self.ascents[self.problem].mean_loss()
     }
 
     /// The coefficients of all landmarks, landmarks x outputs of all problems.

@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 /// Below this, `a` is folded into `v`.
 const SMALLEST: f64 = 1e-9;
 
-/// The same while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
+/// The least `a` while averaging: `A v - u` cancels as many digits as `a` has shrunk by.
 const SMALLEST_AVERAGING: f64 = 1e-4;
 
 /// The scale of a w, and the sums that are carried with it.

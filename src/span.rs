@@ -12,7 +12,7 @@
 //!   that read only the lower half. Memory: O(m (m + features)).
 //! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
 
-use crate::data::{Dense, KeptRow, Matrix, same_features};
+use crate::data::{Dense, Matrix, OwnedRow, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
@@ -21,12 +21,12 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, WIDTH};
 use crate::threads::side_by_side;
-use crate::vectors::{Keep, Vectors};
+use crate::vectors::{Layout, Vectors};
 
 /// Rows whose features one task computes: a multiple of [`TILE`](crate::simd::TILE).
 const GROUP: usize = 24;
 
-/// Rows of a triangle that one task multiplies: the same.
+/// Rows of a triangle that one task multiplies: a multiple of it too.
 const ROWS: usize = 32;
 
 /// The span of kernel functions.
@@ -54,7 +54,7 @@ pub struct Span<S> {
     vectors: Vectors<S>,
     /// `L^-1`, its rows padded with zeros.
     inverse: Triangle,
-    /// The same, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
+    /// `L^-1` in the scalar of the data, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
     blocks: Vec<Vec<Lanes<S>>>,
 }
 
@@ -75,8 +75,8 @@ impl<S: Scalar> Span<S> {
     /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
     /// none has a positive `k(x, x)`.
     pub fn new(kernel: Kernel, x: &Matrix<'_, S>, landmarks: &[usize]) -> Result<Self, Error> {
-        let rows = landmarks.iter().map(|&i| x.row(i).keep()).collect();
-        let none = Vectors::new(x.n_features(), Keep::of(kernel, x));
+        let rows = landmarks.iter().map(|&i| x.row(i).to_owned()).collect();
+        let none = Vectors::new(x.n_features(), Layout::of(kernel, x));
         Span::of_rows(kernel, none, rows)
     }
 
@@ -85,7 +85,7 @@ impl<S: Scalar> Span<S> {
         Factor::of(model)?.span()
     }
 
-    fn of_rows(kernel: Kernel, none: Vectors<S>, rows: Vec<KeptRow<S>>) -> Result<Self, Error> {
+    fn of_rows(kernel: Kernel, none: Vectors<S>, rows: Vec<OwnedRow<S>>) -> Result<Self, Error> {
         Factor::new(kernel, none, rows)?.span()
     }
 
@@ -165,12 +165,12 @@ fn least_distance<S: Scalar>() -> f64 {
     if size_of::<S>() == size_of::<f32>() { 1e-4 } else { 1e-11 }
 }
 
-fn widen<S: Scalar>(row: &KeptRow<S>) -> KeptRow<f64> {
+fn widen<S: Scalar>(row: &OwnedRow<S>) -> OwnedRow<f64> {
     let wide = |values: &[S]| values.iter().map(|x| x.to_f64()).collect();
     match row {
-        KeptRow::Dense(values) => KeptRow::Dense(wide(values)),
-        KeptRow::Sparse { indices, values } => {
-            KeptRow::Sparse { indices: indices.clone(), values: wide(values) }
+        OwnedRow::Dense(values) => OwnedRow::Dense(wide(values)),
+        OwnedRow::Sparse { indices, values } => {
+            OwnedRow::Sparse { indices: indices.clone(), values: wide(values) }
         }
     }
 }
@@ -199,10 +199,10 @@ fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]
 /// them, and the inverse of the Cholesky factor of their kernel values.
 pub(crate) struct Factor<S> {
     kernel: Kernel,
-    /// Without vectors, kept as those of the span will be.
+    /// Without vectors, in the layout that those of the span will have.
     none: Vectors<S>,
-    rows: Vec<KeptRow<S>>,
-    wide: Vec<KeptRow<f64>>,
+    rows: Vec<OwnedRow<S>>,
+    wide: Vec<OwnedRow<f64>>,
     /// The next landmark.
     at: usize,
     basis: Vec<usize>,
@@ -215,25 +215,25 @@ pub(crate) struct Factor<S> {
 impl<S: Scalar> Factor<S> {
     /// Of the vectors of a model.
     pub(crate) fn of(model: &Expansion<S>) -> Result<Self, Error> {
-        let keep = |slot| {
+        let owned = |slot| {
             let (mut indices, mut values) = (Vec::new(), Vec::new());
             model.for_each(slot, |j, x| {
                 indices.push(j as i64);
                 values.push(x);
             });
             if indices.len() < model.n_features() / 4 {
-                return KeptRow::Sparse { indices, values };
+                return OwnedRow::Sparse { indices, values };
             }
             let mut dense = vec![S::default(); model.n_features()];
             model.vector(slot, &mut dense);
-            KeptRow::Dense(dense)
+            OwnedRow::Dense(dense)
         };
         model.check_copy()?;
-        let rows = (0..model.n_vectors()).map(keep).collect();
+        let rows = (0..model.n_vectors()).map(owned).collect();
         Factor::new(model.kernel(), model.no_vectors(), rows)
     }
 
-    fn new(kernel: Kernel, none: Vectors<S>, rows: Vec<KeptRow<S>>) -> Result<Self, Error> {
+    fn new(kernel: Kernel, none: Vectors<S>, rows: Vec<OwnedRow<S>>) -> Result<Self, Error> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
             let want = "one of features, as landmarks are taken out of their matrix";
@@ -251,7 +251,7 @@ impl<S: Scalar> Factor<S> {
             rows,
             at: 0,
             basis: Vec::new(),
-            vectors: Vectors::new(n_features, Keep::SparseFeatures),
+            vectors: Vectors::new(n_features, Layout::Sparse),
             inverse: Triangle { stride, values: Vec::new() },
             transpose: Triangle { stride, values: Vec::new() },
         })
@@ -293,7 +293,7 @@ impl<S: Scalar> Factor<S> {
         if start == n {
             return false;
         }
-        let x = Matrix::Kept(wide, vectors.n_features());
+        let x = Matrix::Owned(wide, vectors.n_features());
         let (stride, least) = (inverse.stride, least_distance::<S>());
         let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
         *at += panel.len();
@@ -305,7 +305,7 @@ impl<S: Scalar> Factor<S> {
         for (lane, row) in k.chunks(stride).enumerate() {
             block.iter_mut().zip(row).for_each(|(lanes, k)| lanes.0[lane] = *k);
         }
-        let mut own = Vectors::new(x.n_features(), Keep::SparseFeatures);
+        let mut own = Vectors::new(x.n_features(), Layout::Sparse);
         panel.iter().for_each(|&i| own.push(i, x.row(i)));
         let mut left = [[0.0; WIDTH]; WIDTH];
         own.kernel_values(kernel, &x, &panel, 0..panel.len(), left.as_flattened_mut(), WIDTH);

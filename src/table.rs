@@ -12,7 +12,7 @@ use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
 use crate::simd;
 
-/// More outputs than these are many: there an example's own list, with what it costs to keep one, is shorter than
+/// More outputs than these are many: there an example's own list, with what it costs, is shorter than
 /// all its numbers.
 pub(crate) const MANY: usize = 64;
 
@@ -20,47 +20,47 @@ pub(crate) const MANY: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table<T> {
     outputs: usize,
-    rows: Kept<T>,
+    form: Form<T>,
     /// How many numbers the lists hold at most, and for how many there was room.
     promised: usize,
     room: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kept<T> {
-    All(Vec<T>),
-    Few(Vec<Vec<(u32, T)>>),
+enum Form<T> {
+    Dense(Vec<T>),
+    Sparse(Vec<Vec<(u32, T)>>),
 }
 
 impl<T: Scalar> Table<T> {
     /// `what` says whose they are, should there be no room. There must be some for all numbers, lists or not: where
     /// there is none, no example may ever be mistaken for many, and that is nothing to find out after an hour.
     pub(crate) fn new(what: &'static str, len: usize, outputs: usize) -> Result<Self, Error> {
-        let rows = if outputs <= MANY {
-            Kept::All(memory::zeros(what, &[len, outputs])?)
+        let form = if outputs <= MANY {
+            Form::Dense(memory::zeros(what, &[len, outputs])?)
         } else {
             memory::check::<T>(what, &[len, outputs])?;
-            Kept::Few(memory::zeros(what, &[len])?)
+            Form::Sparse(memory::zeros(what, &[len])?)
         };
-        Ok(Table { outputs, rows, promised: 0, room: 0 })
+        Ok(Table { outputs, form, promised: 0, room: 0 })
     }
 
     /// Of one output.
     pub(crate) fn column(values: Vec<T>) -> Self {
-        Table { outputs: 1, rows: Kept::All(values), promised: 0, room: 0 }
+        Table { outputs: 1, form: Form::Dense(values), promised: 0, room: 0 }
     }
 
     /// Makes sure that lists can grow by so many numbers, all of them together: none asks when it does.
     #[inline(always)]
     pub(crate) fn promise(&mut self, what: &'static str, more: usize) -> Result<(), Error> {
-        if let Kept::Few(rows) = &self.rows {
+        if let Form::Sparse(rows) = &self.form {
             let mut promised = self.promised + more;
             if promised > self.room {
-                let kept: usize = rows.iter().map(Vec::len).sum();
-                promised = kept + more;
+                let count: usize = rows.iter().map(Vec::len).sum();
+                promised = count + more;
                 let room = 2 * promised + 4 * rows.len();
                 // Twice, as a list may have room for as many again as it holds.
-                memory::check::<(u32, T)>(what, &[2 * (room - kept)])?;
+                memory::check::<(u32, T)>(what, &[2 * (room - count)])?;
                 self.room = room;
             }
             self.promised = promised;
@@ -70,11 +70,11 @@ impl<T: Scalar> Table<T> {
 
     /// Makes sure that there is room for another.
     pub(crate) fn check_copy(&self, what: &'static str) -> Result<(), Error> {
-        match &self.rows {
-            Kept::All(values) => memory::check::<T>(what, &[values.len()]),
-            Kept::Few(rows) => {
-                let kept: usize = rows.iter().map(Vec::len).sum();
-                memory::check::<(u32, T)>(what, &[kept.saturating_add(2 * rows.len())])
+        match &self.form {
+            Form::Dense(values) => memory::check::<T>(what, &[values.len()]),
+            Form::Sparse(rows) => {
+                let count: usize = rows.iter().map(Vec::len).sum();
+                memory::check::<(u32, T)>(what, &[count.saturating_add(2 * rows.len())])
             }
         }
     }
@@ -87,17 +87,17 @@ impl<T: Scalar> Table<T> {
     /// Number of examples.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
-        match &self.rows {
-            Kept::All(values) => values.len() / self.outputs,
-            Kept::Few(rows) => rows.len(),
+        match &self.form {
+            Form::Dense(values) => values.len() / self.outputs,
+            Form::Sparse(rows) => rows.len(),
         }
     }
 
     /// The numbers of example `i`.
     pub(crate) fn row(&self, i: usize) -> Cow<'_, [T]> {
-        match &self.rows {
-            Kept::All(values) => Cow::Borrowed(&values[i * self.outputs..(i + 1) * self.outputs]),
-            Kept::Few(_) => {
+        match &self.form {
+            Form::Dense(values) => Cow::Borrowed(&values[i * self.outputs..(i + 1) * self.outputs]),
+            Form::Sparse(_) => {
                 let mut row = vec![T::default(); self.outputs];
                 self.for_each(i, |o, value| row[o] = value);
                 Cow::Owned(row)
@@ -107,33 +107,33 @@ impl<T: Scalar> Table<T> {
 
     /// Those of all examples.
     pub(crate) fn all(&self) -> Cow<'_, [T]> {
-        match &self.rows {
-            Kept::All(values) => Cow::Borrowed(values),
-            Kept::Few(rows) => (0..rows.len()).flat_map(|i| self.row(i).into_owned()).collect(),
+        match &self.form {
+            Form::Dense(values) => Cow::Borrowed(values),
+            Form::Sparse(rows) => (0..rows.len()).flat_map(|i| self.row(i).into_owned()).collect(),
         }
     }
 
     /// The numbers of example `i` with their outputs; of many outputs, those that are not 0.
     #[inline(always)]
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, T)) {
-        match &self.rows {
-            Kept::All(values) => {
+        match &self.form {
+            Form::Dense(values) => {
                 let row = &values[i * self.outputs..(i + 1) * self.outputs];
                 row.iter().enumerate().for_each(|(o, &value)| f(o, value));
             }
-            Kept::Few(rows) => rows[i].iter().for_each(|&(o, value)| f(o as usize, value)),
+            Form::Sparse(rows) => rows[i].iter().for_each(|&(o, value)| f(o as usize, value)),
         }
     }
 
     /// Writes `factor` times the numbers of example `i` to `out`.
     #[inline(always)]
     pub(crate) fn read(&self, i: usize, factor: f64, out: &mut [f64]) {
-        match &self.rows {
-            Kept::All(values) => {
+        match &self.form {
+            Form::Dense(values) => {
                 let row = &values[i * self.outputs..(i + 1) * self.outputs];
                 out.iter_mut().zip(row).for_each(|(out, value)| *out = factor * value.to_f64());
             }
-            Kept::Few(rows) => {
+            Form::Sparse(rows) => {
                 out.fill(0.0);
                 rows[i].iter().for_each(|(o, value)| out[*o as usize] = factor * value.to_f64());
             }
@@ -143,12 +143,12 @@ impl<T: Scalar> Table<T> {
     /// `factor` times the numbers of example `i`, each times that of its output, summed.
     #[inline(always)]
     pub(crate) fn dot(&self, i: usize, factor: f64, scores: &[f64]) -> f64 {
-        match &self.rows {
-            Kept::All(values) => {
+        match &self.form {
+            Form::Dense(values) => {
                 let row = &values[i * self.outputs..(i + 1) * self.outputs];
                 row.iter().zip(scores).map(|(value, score)| factor * value.to_f64() * score).sum()
             }
-            Kept::Few(rows) => {
+            Form::Sparse(rows) => {
                 let products =
                     rows[i].iter().map(|(o, v)| factor * v.to_f64() * scores[*o as usize]);
                 products.sum()
@@ -158,38 +158,38 @@ impl<T: Scalar> Table<T> {
 
     /// Of many outputs, those of the numbers of example `i` that are not 0; of few, none.
     #[inline(always)]
-    pub(crate) fn kept(&self, i: usize) -> &[(u32, T)] {
-        match &self.rows {
-            Kept::All(_) => &[],
-            Kept::Few(rows) => &rows[i],
+    pub(crate) fn nonzeros(&self, i: usize) -> &[(u32, T)] {
+        match &self.form {
+            Form::Dense(_) => &[],
+            Form::Sparse(rows) => &rows[i],
         }
     }
 
     /// Whether there are many outputs.
     #[inline(always)]
     pub(crate) fn is_of_many(&self) -> bool {
-        matches!(self.rows, Kept::Few(_))
+        matches!(self.form, Form::Sparse(_))
     }
 
     /// Makes these the numbers of example `i`, and of all outputs that are not among those given 0.
     pub(crate) fn write_few(&mut self, i: usize, outputs: &[u32], values: &[T]) {
-        if let Kept::Few(rows) = &mut self.rows {
+        if let Form::Sparse(rows) = &mut self.form {
             let row = &mut rows[i];
             row.clear();
-            let kept = outputs.iter().zip(values).filter(|(_, value)| **value != T::default());
-            row.extend(kept.map(|(o, value)| (*o, *value)));
+            let nonzeros = outputs.iter().zip(values).filter(|(_, value)| **value != T::default());
+            row.extend(nonzeros.map(|(o, value)| (*o, *value)));
         }
     }
 
     /// Makes these the numbers of example `i`.
     #[inline(always)]
     pub(crate) fn write(&mut self, i: usize, values: &[f64]) {
-        match &mut self.rows {
-            Kept::All(all) => {
+        match &mut self.form {
+            Form::Dense(all) => {
                 let row = &mut all[i * self.outputs..(i + 1) * self.outputs];
                 row.iter_mut().zip(values).for_each(|(old, value)| *old = T::from_f64(*value));
             }
-            Kept::Few(rows) => {
+            Form::Sparse(rows) => {
                 let row = &mut rows[i];
                 row.clear();
                 row.extend(others_than_0(values).map(|(o, value)| (o as u32, T::from_f64(value))));
@@ -200,12 +200,12 @@ impl<T: Scalar> Table<T> {
     /// Adds these, rounded, to the numbers of example `i`.
     #[inline(always)]
     pub(crate) fn add(&mut self, i: usize, values: &[f64]) {
-        match &mut self.rows {
-            Kept::All(all) => {
+        match &mut self.form {
+            Form::Dense(all) => {
                 let row = &mut all[i * self.outputs..(i + 1) * self.outputs];
                 row.iter_mut().zip(values).for_each(|(sum, v)| *sum = plus(*sum, T::from_f64(*v)));
             }
-            Kept::Few(rows) => {
+            Form::Sparse(rows) => {
                 for (o, value) in others_than_0(values) {
                     add_to(&mut rows[i], o as u32, T::from_f64(value));
                 }
@@ -215,31 +215,33 @@ impl<T: Scalar> Table<T> {
 
     /// Adds all numbers of another of the same shape.
     pub(crate) fn add_all(&mut self, other: &Table<T>) {
-        match (&mut self.rows, &other.rows) {
-            (Kept::All(all), Kept::All(other)) => {
+        match (&mut self.form, &other.form) {
+            (Form::Dense(all), Form::Dense(other)) => {
                 all.iter_mut().zip(other).for_each(|(sum, value)| *sum = plus(*sum, *value));
             }
-            (Kept::Few(rows), _) => {
+            (Form::Sparse(rows), _) => {
                 for (i, row) in rows.iter_mut().enumerate() {
                     other.for_each(i, |o, value| add_to(row, o as u32, value));
                 }
             }
-            (Kept::All(_), Kept::Few(_)) => debug_assert!(false, "the form follows from the shape"),
+            (Form::Dense(_), Form::Sparse(_)) => {
+                debug_assert!(false, "the form follows from the shape")
+            }
         }
     }
 
     /// Asks for the numbers of example `i`, which will be needed soon.
     #[inline(always)]
     pub(crate) fn prefetch(&self, i: usize) {
-        match &self.rows {
-            Kept::All(values) => simd::prefetch(values, i * self.outputs),
-            Kept::Few(rows) => simd::prefetch(rows, i),
+        match &self.form {
+            Form::Dense(values) => simd::prefetch(values, i * self.outputs),
+            Form::Sparse(rows) => simd::prefetch(rows, i),
         }
     }
 }
 
 fn add_to<T: Scalar>(row: &mut Vec<(u32, T)>, o: u32, value: T) {
-    match row.binary_search_by_key(&o, |kept| kept.0) {
+    match row.binary_search_by_key(&o, |entry| entry.0) {
         Ok(at) => row[at].1 = plus(row[at].1, value),
         Err(at) => row.insert(at, (o, value)),
     }
@@ -255,7 +257,7 @@ fn plus<T: Scalar>(a: T, b: T) -> T {
 mod tests {
     use super::*;
 
-    /// The same numbers in both forms, whatever is done to them.
+    /// Both forms hold the same numbers, whatever is done to them.
     #[test]
     fn forms_agree() {
         let few = MANY + 1;

@@ -1,4 +1,5 @@
-//! Work side by side: the only module that knows of rayon.
+//! Work side by side, on the threads of the rayon pool that the caller is in; nothing else below the Python binding
+//! knows of rayon.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

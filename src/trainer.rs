@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use crate::data::{KeptRow, Row};
+use crate::data::{OwnedRow, Row};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::feasible::{Ball, Feasible};
@@ -120,7 +120,7 @@ pub struct Flight<S, C> {
     /// The number of the example in its matrix.
     pub example: usize,
     /// The example's features; whatever they are where the coefficients are 0.
-    pub row: KeptRow<S>,
+    pub row: OwnedRow<S>,
     /// Its coefficients, times its weight.
     pub coef: C,
 }
@@ -302,7 +302,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         self.hypothesis.survives(norms.fold(norm2, f64::max), total)
     }
 
-    /// The last iterate, for what the loop does not touch: which rows are known, what is kept of them.
+    /// The last iterate, for what the loop does not touch: which rows are numbered, what is cached of them.
     pub(crate) fn hypothesis_mut(&mut self) -> &mut H {
         &mut self.hypothesis
     }
@@ -343,8 +343,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
         let outputs = self.hypothesis.outputs();
         let fits = |flight: &Flight<_, L::Scores>| {
-            let known = self.ledger.is_none() || flight.example < n;
-            known && flight.coef.as_ref().len() == outputs
+            let listed = self.ledger.is_none() || flight.example < n;
+            listed && flight.coef.as_ref().len() == outputs
         };
         if let Some(flight) = self.flights.iter().find(|flight| !fits(flight)) {
             return Err(Error::shape(
@@ -366,7 +366,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             // After an error too: what is in flight belongs to steps that stand.
             self.flights.extend(queue.into_iter().map(|(example, row, coef)| {
                 let moves = coef.as_ref().iter().any(|&c| c != 0.0);
-                Flight { example, row: if moves { row.keep() } else { KeptRow::EMPTY }, coef }
+                Flight { example, row: if moves { row.to_owned() } else { OwnedRow::EMPTY }, coef }
             }));
         }
         let mut report = report?;
@@ -557,7 +557,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
     }
 
-    /// The same for one that was taken in an earlier run.
+    /// Adds a gradient that was taken in an earlier run.
     fn apply_late(&mut self, flight: Flight<H::Scalar, L::Scores>, eta: f64, report: &mut Report) {
         let Flight { example, row, mut coef } = flight;
         if let Some(ledger) = &mut self.ledger {

@@ -1,4 +1,4 @@
-//! Vectors kept for what matters with kernels: products of many rows with all of them.
+//! Vectors, laid out for what matters with kernels: products of many rows with all of them.
 //!
 //! * Packed: [`WIDTH`] vectors stand side by side, feature by feature, so that a product with a row, or
 //!   with [`TILE`](crate::simd::TILE) rows at a time, is a sum of whole registers, whatever the layout
@@ -41,31 +41,31 @@ enum Store<S> {
     Columns(Vec<usize>),
 }
 
-/// How [`Vectors`] are kept.
+/// How the features of [`Vectors`] are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
-    Features,
+pub(crate) enum Layout {
+    Dense,
     /// Features of rows that are mostly zeros.
-    SparseFeatures,
+    Sparse,
     Columns,
 }
 
-impl Keep {
+impl Layout {
     /// Of vectors that are rows of such a matrix.
     pub(crate) fn of<S: Scalar>(kernel: Kernel, x: &Matrix<'_, S>) -> Self {
         match kernel {
-            Kernel::Precomputed => Keep::Columns,
-            _ if x.is_sparse() => Keep::SparseFeatures,
-            _ => Keep::Features,
+            Kernel::Precomputed => Layout::Columns,
+            _ if x.is_sparse() => Layout::Sparse,
+            _ => Layout::Dense,
         }
     }
 }
 
 impl<S: Scalar> Vectors<S> {
-    pub(crate) fn new(n_features: usize, keep: Keep) -> Self {
-        let store = match keep {
-            Keep::Columns => Store::Columns(Vec::new()),
-            Keep::SparseFeatures if n_features > MOST_PACKED => {
+    pub(crate) fn new(n_features: usize, layout: Layout) -> Self {
+        let store = match layout {
+            Layout::Columns => Store::Columns(Vec::new()),
+            Layout::Sparse if n_features > MOST_PACKED => {
                 Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
             }
             _ => Store::Packed(Vec::new()),
@@ -73,7 +73,7 @@ impl<S: Scalar> Vectors<S> {
         Vectors { n_features, norms: Vec::new(), len: 0, store }
     }
 
-    /// None yet, kept in the same way.
+    /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
         let store = match &self.store {
             Store::Packed(_) => Store::Packed(Vec::new()),
@@ -85,7 +85,7 @@ impl<S: Scalar> Vectors<S> {
         Vectors { n_features: self.n_features, norms: Vec::new(), len: 0, store }
     }
 
-    /// None again; keeps the room.
+    /// None again; the room stays.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
         self.norms.clear();
@@ -317,7 +317,7 @@ impl<S: Scalar> Vectors<S> {
         }
     }
 
-    /// The features of a vector, all of them; the number of the column where that is what is kept.
+    /// The features of a vector, all of them; the number of the column where that is what a vector is.
     pub(crate) fn write(&self, slot: usize, out: &mut [S]) {
         match &self.store {
             Store::Packed(lanes) => {

@@ -41,18 +41,18 @@ pub enum Maintenance {
 
 impl<S: Scalar> Budgeted<S> {
     /// Adds to w what the caller has put, over a, into `scratch.coef`.
-    pub(super) fn add_row(&mut self, known: Option<usize>, x: Row<'_, S>) {
+    pub(super) fn add_row(&mut self, lane: Option<usize>, x: Row<'_, S>) {
         self.added += 1;
         let coef = std::mem::take(&mut self.scratch.coef);
         let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
         self.panel.make_room(self.support.slots());
         if let Some(slot) = self.support.find(x) {
             if let Maintenance::Projectron { .. } = self.maintenance {
-                self.see(known, x);
+                self.see(lane, x);
                 self.project_or_add(x, &coef, true);
             } else {
                 if self.carries_norm {
-                    self.see(known, x);
+                    self.see(lane, x);
                 }
                 self.raise(slot, &coef);
             }
@@ -60,7 +60,7 @@ impl<S: Scalar> Budgeted<S> {
             match self.maintenance {
                 Maintenance::Remove | Maintenance::Random { .. } => {
                     if self.carries_norm {
-                        self.see(known, x);
+                        self.see(lane, x);
                     }
                     let slot = self.insert(x);
                     self.raise(slot, &coef);
@@ -69,7 +69,7 @@ impl<S: Scalar> Budgeted<S> {
                     }
                 }
                 Maintenance::Merge => {
-                    self.see(known, x);
+                    self.see(lane, x);
                     let slot = self.insert(x);
                     self.distances.widen(self.support.width());
                     self.scratch.column.resize(self.support.slots(), S::default());
@@ -82,7 +82,7 @@ impl<S: Scalar> Budgeted<S> {
                     }
                 }
                 Maintenance::Project | Maintenance::Projectron { .. } => {
-                    self.see(known, x);
+                    self.see(lane, x);
                     self.project_or_add(x, &coef, full);
                 }
             }
@@ -358,8 +358,8 @@ impl<S: Scalar> Budgeted<S> {
     fn enter(&mut self, slot: usize, column: &[S]) {
         let hole = self.support.hole;
         let value = |(j, k): (usize, &S)| {
-            let known = j < slot && Some(j) != hole;
-            if known { k.to_f64() } else { 0.0 }
+            let lower = j < slot && Some(j) != hole;
+            if lower { k.to_f64() } else { 0.0 }
         };
         let slots = self.gram.d.len();
         let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();

@@ -6,8 +6,7 @@
 //! * Maintenance: a violator that would be one vector too many makes [`Maintenance`] take one out, so that
 //!   `||dw||^2`, by which w degrades, is least (their equation 14). An example that is a support vector
 //!   already raises its coefficients instead.
-//! * Carried: `a`; the lazy average `A v - u` as in [`Linear`](crate::Linear): what maintenance does to v is
-//!   linear, so that the same done to u averages over vectors that are no more; `||w||^2` only where a set is projected
+//! * Carried: `a`; the lazy average `A v - u`, see [`Scaled`]: what maintenance does to v is linear, so that the same done to u averages over vectors that are no more; `||w||^2` only where a set is projected
 //!   on, as it costs kernel values that nothing else needs.
 //! * Look-ahead: the kernel values of the next [`WIDTH`] examples with all vectors, vectors x examples, are
 //!   one matrix product; as vectors and coefficients change, its rows and the scores still to come are
@@ -103,7 +102,7 @@ impl<S: Scalar> Budgeted<S> {
         Budgeted::with(kernel, outputs, n_features, budget, maintenance, false)
     }
 
-    /// The same, for sparse rows: of many features, only those that are not 0 are stored, unless vectors are
+    /// None yet, of sparse rows: of many features, only those that are not 0 are stored, unless vectors are
     /// merged.
     pub fn sparse(
         kernel: Kernel,
@@ -150,7 +149,7 @@ impl<S: Scalar> Budgeted<S> {
         }
         let most = budget.map_or(usize::MAX, |budget| budget.saturating_add(1));
         let support = Support::new(kernel, outputs, n_features, sparse, most)?;
-        let panel = Panel::new(Vectors::new(n_features, support.keep()));
+        let panel = Panel::new(Vectors::new(n_features, support.layout()));
         Ok(Budgeted {
             support,
             maintenance,
@@ -201,7 +200,7 @@ impl<S: Scalar> Budgeted<S> {
     /// outputs)).
     pub fn model(&self) -> Result<Expansion<S>, Error> {
         let Support { kernel, outputs, n_features, .. } = self.support;
-        let sparse = self.support.keep() != crate::vectors::Keep::Features;
+        let sparse = self.support.layout() != crate::vectors::Layout::Dense;
         let mut model = match sparse {
             true => Expansion::sparse(kernel, outputs, n_features)?,
             false => Expansion::new(kernel, outputs, n_features)?,
@@ -273,11 +272,12 @@ impl<S: Scalar> Budgeted<S> {
         panel.column(merging, 0, &mut self.scratch.column);
     }
 
-    /// The same of an example, and its scores over a.
-    fn see(&mut self, known: Option<usize>, x: Row<'_, S>) {
+    /// Puts the kernel values, or for mergers the squared distances, of an example with all slots into
+    /// `scratch.column`, and its scores over a into `scratch.scores`. `lane` is its place in the panel, if it has one.
+    fn see(&mut self, lane: Option<usize>, x: Row<'_, S>) {
         let merging = self.maintenance == Maintenance::Merge;
         let alone;
-        let (panel, lane) = match known {
+        let (panel, lane) = match lane {
             Some(lane) => (&self.panel, lane),
             None => {
                 alone = self.alone(x);
@@ -303,7 +303,7 @@ impl<S: Scalar> Budgeted<S> {
         self.alone(x).scores_of(0).zip(coef).map(|(score, coef)| score * coef).sum()
     }
 
-    /// The same with what a vector has brought to w.
+    /// `<w, sum_o v_o phi(z)>` over a: of w with what a vector has brought to it.
     fn product_with(&self, slot: usize) -> f64 {
         self.support.with_row(slot, |row| self.product(row, self.support.coef(slot)))
     }
@@ -475,10 +475,10 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let known = self.panel.rows.known(i);
+        let lane = self.panel.rows.place(i);
         self.scratch.coef.clear();
         self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
-        self.add_row(known, x);
+        self.add_row(lane, x);
     }
 
     fn add_late(&mut self, _: usize, x: Row<'_, S>, coef: &[f64]) {

@@ -1,13 +1,13 @@
 //! A bounded set of support vectors whose features and coefficients change.
 
-use crate::data::{Dense, KeptRow, Matrix, Row};
+use crate::data::{Dense, Matrix, OwnedRow, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
-use crate::vectors::{Keep, Vectors};
+use crate::vectors::{Layout, Vectors};
 
 /// Products of this many numbers are worth a task of their own.
 const TASK: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(super) struct Support<S> {
     pub u: Vec<f64>,
     /// Whether one was: u may be empty for want of vectors.
     pub averaging: bool,
-    /// The same coefficients output after output, rounded: what products run over. Zeros beyond the last slot.
+    /// The coefficients once more, output after output, rounded: what products run over. Zeros beyond the last slot.
     pub rounded: Vec<S>,
     stride: usize,
     /// Slots that there may ever be.
@@ -50,7 +50,7 @@ pub(super) struct Support<S> {
 enum Store<S> {
     /// Row after row.
     Dense(Vec<S>),
-    Sparse(Vec<KeptRow<S>>),
+    Sparse(Vec<OwnedRow<S>>),
 }
 
 /// Adds a row to features. A column that occurs twice counts as the sum, one outside is passed over.
@@ -93,7 +93,7 @@ fn positions<T>(all: &[T], is: impl Fn(&T) -> bool + Copy) -> impl Iterator<Item
 }
 
 impl<S: Scalar> Support<S> {
-    /// None yet. They are kept sparse only if they may be, and have so many features that it pays.
+    /// None yet. They are stored sparse only if they may be, and have so many features that it pays.
     pub fn new(
         kernel: Kernel,
         outputs: usize,
@@ -159,11 +159,11 @@ impl<S: Scalar> Support<S> {
         &self.v[slot * self.outputs..(slot + 1) * self.outputs]
     }
 
-    /// How vectors are kept that are compared with these.
-    pub fn keep(&self) -> Keep {
+    /// The layout of vectors that are compared with these.
+    pub fn layout(&self) -> Layout {
         match self.store {
-            Store::Dense(_) => Keep::Features,
-            Store::Sparse(_) => Keep::SparseFeatures,
+            Store::Dense(_) => Layout::Dense,
+            Store::Sparse(_) => Layout::Sparse,
         }
     }
 
@@ -271,7 +271,7 @@ impl<S: Scalar> Support<S> {
             }
             match &mut self.store {
                 Store::Dense(rows) => rows.resize((slot + 1) * d, S::default()),
-                Store::Sparse(rows) => rows.push(KeptRow::EMPTY),
+                Store::Sparse(rows) => rows.push(OwnedRow::EMPTY),
             }
         }
         match &mut self.store {
@@ -280,7 +280,7 @@ impl<S: Scalar> Support<S> {
                 row.fill(S::default());
                 add_features(x, row);
             }
-            Store::Sparse(rows) => rows[slot] = x.keep(),
+            Store::Sparse(rows) => rows[slot] = x.to_owned(),
         }
         self.measure(slot, x.norm2());
         self.born[slot] = born;
@@ -296,7 +296,7 @@ impl<S: Scalar> Support<S> {
     }
 
     /// `h x_m + (1 - h) x_n`.
-    pub fn between(&self, m: usize, n: usize, h: f64) -> KeptRow<S> {
+    pub fn between(&self, m: usize, n: usize, h: f64) -> OwnedRow<S> {
         let (mut x, mut z) =
             (vec![S::default(); self.n_features], vec![S::default(); self.n_features]);
         self.write(m, &mut x);
@@ -304,15 +304,15 @@ impl<S: Scalar> Support<S> {
         for (z, x) in z.iter_mut().zip(&x) {
             *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
         }
-        KeptRow::Dense(z)
+        OwnedRow::Dense(z)
     }
 
     /// Puts another vector in the place of one.
-    pub fn replace(&mut self, slot: usize, z: KeptRow<S>, born: u64) {
+    pub fn replace(&mut self, slot: usize, z: OwnedRow<S>, born: u64) {
         self.measure(slot, z.row().norm2());
         self.born[slot] = born;
         match (&mut self.store, z) {
-            (Store::Dense(rows), KeptRow::Dense(z)) => {
+            (Store::Dense(rows), OwnedRow::Dense(z)) => {
                 rows[slot * self.n_features..(slot + 1) * self.n_features].copy_from_slice(&z);
             }
             (Store::Dense(rows), z) => {
@@ -407,7 +407,7 @@ impl<S: Scalar> Support<S> {
                     }
                 }
                 Store::Sparse(rows) => {
-                    let x = Matrix::Kept(rows, self.n_features);
+                    let x = Matrix::Owned(rows, self.n_features);
                     vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
                 }
             }

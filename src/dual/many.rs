@@ -69,11 +69,11 @@ pub(super) struct Glance {
 impl Glance {
     /// Takes in the dual variables of an example of class y, given those that are not 0. All of these and y must
     /// be among the outputs.
-    fn take(&mut self, y: u32, kept: &[(u32, f64)]) {
+    fn take(&mut self, y: u32, nonzeros: &[(u32, f64)]) {
         self.dual.clear();
-        let mut kept = kept.iter().peekable();
+        let mut nonzeros = nonzeros.iter().peekable();
         for &o in &self.outputs {
-            self.dual.push(kept.next_if(|kept| kept.0 == o).map_or(0.0, |kept| kept.1));
+            self.dual.push(nonzeros.next_if(|entry| entry.0 == o).map_or(0.0, |entry| entry.1));
         }
         self.own = self.outputs.partition_point(|&o| o < y) as u32;
         self.scratch.clone_from(&self.dual);
@@ -90,13 +90,13 @@ impl<L: Loss> DualAscent<L> {
     /// Looks at the outputs that contend for example i, given all scores; at all of them, and false, where the
     /// loss does not tell.
     pub(super) fn glance(&self, glance: &mut Glance, i: usize, y: u32, scores: &[f64]) -> bool {
-        let kept = self.dual.kept(i);
+        let nonzeros = self.dual.nonzeros(i);
         glance.outputs.clear();
-        let told = self.loss.contenders(scores, y, self.q[i], kept, &mut glance.outputs);
+        let told = self.loss.contenders(scores, y, self.q[i], nonzeros, &mut glance.outputs);
         if !told {
             glance.outputs.extend(0..scores.len() as u32);
         }
-        glance.take(y, kept);
+        glance.take(y, nonzeros);
         glance.scores.clear();
         glance.scores.extend(glance.outputs.iter().map(|&o| scores[o as usize]));
         told
@@ -146,17 +146,17 @@ impl<L: Loss> DualAscent<L> {
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             report.examples += 1;
-            let kept = self.dual.kept(i);
+            let nonzeros = self.dual.nonzeros(i);
             glance.outputs.clear();
-            glance.outputs.extend(kept.iter().map(|kept| kept.0));
+            glance.outputs.extend(nonzeros.iter().map(|entry| entry.0));
             if let Err(at) = glance.outputs.binary_search(&y) {
                 glance.outputs.insert(at, y);
             }
-            glance.take(y, kept);
+            glance.take(y, nonzeros);
             glance.scores.clear();
             let score = |&o: &u32| self.w.score_of(o as usize, row);
             glance.scores.extend(glance.outputs.iter().map(score));
-            if !all_finite(&glance.scores) || !self.know_q(i, row, weight).is_finite() {
+            if !all_finite(&glance.scores) || !self.q_of(i, row, weight).is_finite() {
                 return Err(data.diagnose(i));
             }
             let Glance { scores, dual, scratch, own, .. } = &mut glance;

@@ -3,20 +3,20 @@
 //! * Form: `w_o = a sum_s v_so phi(z_s)`. With plain Pegasos `a = 1/(lambda t)` and, for the hinge loss
 //!   without weights, `v_so` is y times the number of times that `z_s` has violated the margin: the
 //!   violation counts of kernel Pegasos (Shalev-Shwartz et al. 2011, section 4; Stratos' notes, section 3).
-//! * Carried: `a`, `||sum v phi||^2`, and the lazy average as in [`Linear`](crate::Linear): `A` and `u`
-//!   with `sum_s q_s w_s = A v - u`.
+//! * Carried: `a`, `||sum v phi||^2`, and, when averaging, `A` and `u`: see [`Scaled`].
 //! * Look-ahead: the kernel values of the next [`PANEL`] rows with all support vectors are one matrix
 //!   product, in parallel; they and the kernel values among the rows of the panel are all that the next
 //!   [`PANEL`] steps need. As steps change coefficients, the scores of the panel are corrected. The
 //!   result is that of scoring one row at a time, up to rounding.
 //! * Cost: of a row O(n_sv (features + outputs)), of a step with a coefficient O(PANEL outputs) more.
 //!   Memory: O(features + outputs) a support vector, [`PANEL`]^2 kernel values, and as many as
-//!   [`keep_kernel`](Expansion::keep_kernel) allows.
+//!   [`cache_kernel`](Expansion::cache_kernel) allows.
 //! * Determinism: every number is computed by one thread, and summed in an order that depends on the data
 //!   alone; threads change no bit.
 //! * Differs from the papers: none in the step. The margin is tested with w_t, as in the linear case; the
 //!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
 
+mod cache;
 mod panel;
 mod state;
 
@@ -28,7 +28,8 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 use crate::threads::side_by_side;
-use crate::vectors::{Keep, Vectors};
+use crate::vectors::{Layout, Vectors};
+use cache::Cache;
 use panel::Panel;
 pub use state::ExpansionState;
 
@@ -55,9 +56,6 @@ pub(crate) fn stays_within<S: Scalar>(reach: f64, most: f64) -> bool {
     // False for NaN too.
     reach * most.max(1.0) <= S::LARGEST && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
 }
-
-/// Bytes that must be left for others where kernel values are kept.
-const SPARE: usize = 1 << 26;
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -92,32 +90,28 @@ pub struct Expansion<S> {
     /// Which row of that matrix each vector is.
     rows: Vec<u32>,
     panel: Panel<S>,
-    kept: Option<Kept<S>>,
+    cache: Cache<S>,
     /// Whether somebody has vouched for the kernel.
     vouched: bool,
-}
-
-/// Kernel values that later epochs need not compute again: of a row with the first so many chunks of
-/// support vectors, which never change once they are full.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept<S> {
-    rows: Vec<Vec<S>>,
-    /// How many more bytes may be kept.
-    left: usize,
 }
 
 impl<S: Scalar> Expansion<S> {
     /// None yet, of rows of `n_features` features; with [`Kernel::Precomputed`] these are kernel values.
     pub fn new(kernel: Kernel, outputs: usize, n_features: usize) -> Result<Self, Error> {
-        Expansion::with(kernel, outputs, n_features, Keep::Features)
+        Expansion::with(kernel, outputs, n_features, Layout::Dense)
     }
 
-    /// The same, for sparse rows: of many features, only those that are not 0 are stored.
+    /// None yet, of sparse rows: of many features, only those that are not 0 are stored.
     pub fn sparse(kernel: Kernel, outputs: usize, n_features: usize) -> Result<Self, Error> {
-        Expansion::with(kernel, outputs, n_features, Keep::SparseFeatures)
+        Expansion::with(kernel, outputs, n_features, Layout::Sparse)
     }
 
-    fn with(kernel: Kernel, outputs: usize, n_features: usize, keep: Keep) -> Result<Self, Error> {
+    fn with(
+        kernel: Kernel,
+        outputs: usize,
+        n_features: usize,
+        layout: Layout,
+    ) -> Result<Self, Error> {
         kernel.check()?;
         if outputs == 0 || n_features == 0 {
             return Err(Error::shape(
@@ -126,8 +120,8 @@ impl<S: Scalar> Expansion<S> {
                 format_args!("{outputs} and {n_features}"),
             ));
         }
-        let keep = if kernel == Kernel::Precomputed { Keep::Columns } else { keep };
-        let vectors = Vectors::new(n_features, keep);
+        let layout = if kernel == Kernel::Precomputed { Layout::Columns } else { layout };
+        let vectors = Vectors::new(n_features, layout);
         let panel = Panel::new(&vectors, outputs);
         Ok(Expansion {
             kernel,
@@ -140,7 +134,7 @@ impl<S: Scalar> Expansion<S> {
             slots: None,
             rows: Vec::new(),
             panel,
-            kept: None,
+            cache: Cache::default(),
             vouched: false,
         })
     }
@@ -170,24 +164,14 @@ impl<S: Scalar> Expansion<S> {
     pub fn forget_rows(&mut self) {
         self.slots = None;
         self.rows.clear();
-        self.kept = None;
+        self.cache = Cache::default();
     }
 
-    /// Keeps kernel values for later epochs, in so many bytes at most; none, and forgets those that there
-    /// are, for 0. Needs [`number_rows`](Expansion::number_rows).
-    pub fn keep_kernel(&mut self, bytes: usize) {
-        let rows = self.slots.as_ref().map(|slots| vec![Vec::new(); slots.len()]);
-        self.kept = rows.filter(|_| bytes > 0).map(|rows| Kept { rows, left: bytes });
-    }
-
-    /// Parts with what is kept, so that a copy goes without.
-    pub(crate) fn take_kept(&mut self) -> Option<Kept<S>> {
-        self.kept.take()
-    }
-
-    /// Takes it back.
-    pub(crate) fn give_kept(&mut self, kept: Option<Kept<S>>) {
-        self.kept = kept;
+    /// Caches kernel values for later epochs, in so many bytes at most; none, and forgets those that there
+    /// are, for 0. Needs [`number_rows`](Expansion::number_rows). A copy starts without.
+    pub fn cache_kernel(&mut self, bytes: usize) {
+        let rows = self.slots.as_ref().filter(|_| bytes > 0);
+        self.cache = rows.map_or_else(Cache::default, |slots| Cache::new(slots.len(), bytes));
     }
 
     /// How many vectors there are.
@@ -227,7 +211,7 @@ impl<S: Scalar> Expansion<S> {
         side_by_side(&mut panels, |_, (rows, out)| self.scores(x, rows, out));
     }
 
-    /// None yet, kept in the same way.
+    /// None yet, in the same layout.
     pub(crate) fn no_vectors(&self) -> Vectors<S> {
         self.vectors.empty()
     }
@@ -279,15 +263,15 @@ impl<S: Scalar> Expansion<S> {
         self.kernel.eval(norm2, norm2, norm2)
     }
 
-    /// Adds to the coefficients of a row, which stands at `known` in the panel if it does.
-    fn add_row(&mut self, known: Option<usize>, i: usize, x: Row<'_, S>, coef: &[f64]) {
+    /// Adds to the coefficients of a row, which stands at `place` in the panel if it does.
+    fn add_row(&mut self, place: Option<usize>, i: usize, x: Row<'_, S>, coef: &[f64]) {
         if coef.iter().all(|&c| c == 0.0) {
             return;
         }
         let panel = &self.panel;
         // Its scores, over a, and its kernel values with the rows of the panel and with itself.
         let mut beside = Vec::new();
-        let (scores, kxx) = match known {
+        let (scores, kxx) = match place {
             Some(p) => {
                 beside.extend_from_slice(panel.beside(p));
                 (panel.scores_of(p).to_vec(), beside[p].to_f64())
@@ -421,21 +405,18 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// The scores over a of these rows, each summed over chunks in order; and, of rows for which there is
-    /// room, the kernel values with full chunks that were not kept before.
+    /// room, the kernel values with full chunks that were not cached before.
     fn score_rows(
         &self,
         x: &Matrix<'_, S>,
         rows: &[usize],
-        keep: bool,
+        caching: bool,
         out: &mut [f64],
     ) -> Vec<(usize, usize, Vec<S>)> {
         let (n, outputs) = (self.vectors.len(), self.outputs);
         let chunks = n.div_ceil(CHUNK);
-        let kept = |i: usize| match &self.kept {
-            Some(kept) if keep => kept.rows.get(i).map_or(&[][..], |row| &row[..]),
-            _ => &[],
-        };
-        let keep = keep && self.kept.as_ref().is_some_and(|kept| kept.left > 0);
+        let cached = |i: usize| if caching { self.cache.of(i) } else { &[] };
+        let grows = caching && self.cache.has_room();
         let mut tasks: Vec<(usize, &[usize])> = Vec::new();
         for chunk in 0..chunks {
             tasks.extend(rows.chunks(GROUP).map(|group| (chunk, group)));
@@ -444,14 +425,14 @@ impl<S: Scalar> Expansion<S> {
             let slots = *chunk * CHUNK..n.min((*chunk + 1) * CHUNK);
             let len = slots.len();
             let new: Vec<usize> =
-                group.iter().copied().filter(|&i| kept(i).len() < slots.end).collect();
+                group.iter().copied().filter(|&i| cached(i).len() < slots.end).collect();
             let mut values = vec![S::default(); new.len() * CHUNK];
             self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
             let mut sums = vec![0.0; group.len() * outputs];
             let mut computed = values.chunks(CHUNK);
-            let of_rows = group.iter().map(|i| match kept(*i).get(slots.clone()) {
+            let of_rows = group.iter().map(|i| match cached(*i).get(slots.clone()) {
                 Some(values) => values,
-                // One for each row that is not kept.
+                // One for each row that is not cached.
                 None => computed.next().map_or(&[][..], |values| &values[..len]),
             });
             let of_rows: Vec<&[S]> = of_rows.collect();
@@ -462,7 +443,7 @@ impl<S: Scalar> Expansion<S> {
                     self.sum_chunk(*chunk, first, values, &mut sums[some.clone()]);
                 }
             }
-            let values = if keep && len == CHUNK { values } else { Vec::new() };
+            let values = if grows && len == CHUNK { values } else { Vec::new() };
             (sums, new, values)
         };
         let small = rows.len() * n * self.n_features().min(64) < SMALL;
@@ -473,7 +454,7 @@ impl<S: Scalar> Expansion<S> {
         };
         out.fill(0.0);
         let groups = rows.chunks(GROUP).len();
-        let mut found = Vec::new();
+        let mut computed = Vec::new();
         for (k, (sums, new, values)) in done.into_iter().enumerate() {
             let at = k % groups * GROUP * outputs;
             for (out, sum) in out[at..].iter_mut().zip(&sums) {
@@ -481,11 +462,11 @@ impl<S: Scalar> Expansion<S> {
             }
             if !values.is_empty() {
                 let values = values.chunks(CHUNK).map(<[S]>::to_vec);
-                found
-                    .extend(new.into_iter().zip(values).map(|(i, values)| (k / groups, i, values)));
+                let chunk = k / groups;
+                computed.extend(new.into_iter().zip(values).map(|(i, values)| (chunk, i, values)));
             }
         }
-        found
+        computed
     }
 }
 
@@ -542,22 +523,8 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
         self.reserve(rows.len())?;
         let mut scores = self.panel.take_scores(rows.len());
-        let found = self.score_rows(x, rows, true, &mut scores);
-        if let Some(kept) = &mut self.kept {
-            let bytes = found.iter().map(|(_, _, values)| std::mem::size_of_val(&values[..]));
-            if memory::check::<u8>("kernel values", &[bytes.sum::<usize>() + SPARE]).is_err() {
-                kept.left = 0;
-            }
-            for (chunk, i, values) in found {
-                let bytes = std::mem::size_of_val(&values[..]);
-                // A row may come twice in a panel, and chunks follow one another.
-                let row = kept.rows.get_mut(i).filter(|row| row.len() == chunk * CHUNK);
-                if let Some(row) = row.filter(|_| bytes <= kept.left) {
-                    kept.left -= bytes;
-                    row.extend(values);
-                }
-            }
-        }
+        let computed = self.score_rows(x, rows, true, &mut scores);
+        self.cache.extend(computed);
         self.panel.look_ahead(self.kernel, x, rows, scores);
         Ok(())
     }
@@ -572,8 +539,8 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let known = self.panel.rows.known(i);
-        self.add_row(known, i, x, coef);
+        let place = self.panel.rows.place(i);
+        self.add_row(place, i, x, coef);
     }
 
     fn add_late(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
@@ -646,7 +613,6 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
             return None;
         }
         let mut mean = self.clone();
-        mean.kept = None;
         mean.panel = Panel::new(&self.vectors, self.outputs);
         for (mean, (v, u)) in mean.v.iter_mut().zip(self.v.iter().zip(&self.u)) {
             *mean = S::from_f64(self.scale.mean(v.to_f64(), *u));

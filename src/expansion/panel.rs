@@ -24,7 +24,7 @@ pub(super) struct Panel<S> {
 }
 
 impl<S: Scalar> Panel<S> {
-    /// Without rows, to be kept as these vectors are.
+    /// Without rows, in the layout of these vectors.
     pub fn new(vectors: &Vectors<S>, outputs: usize) -> Self {
         let (rows, scores, gram) = (Cursor::default(), Vec::new(), Vec::new());
         Panel { outputs, rows, scores, vectors: vectors.empty(), gram, stride: 0 }
@@ -77,7 +77,7 @@ impl<S: Scalar> Panel<S> {
         &self.gram[place * self.stride..][..self.rows.len()]
     }
 
-    /// The same of a row that is none of them.
+    /// Kernel values with all rows of one that is none of them.
     pub fn beside_other(&self, kernel: Kernel, x: Row<'_, S>, out: &mut Vec<S>) {
         self.vectors.kernel_values_of(kernel, x, out);
     }

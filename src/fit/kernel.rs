@@ -24,22 +24,20 @@ pub trait Machine: Hypothesis + Clone + Send {
     const TOGETHER: usize;
     /// How many vectors there are.
     fn n_vectors(&self) -> usize;
-    /// Numbers the rows of a fit and keeps kernel values of so many bytes for later epochs, where rows are remembered.
+    /// Numbers the rows of a fit and caches kernel values of so many bytes for later epochs, where rows are remembered.
     fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error>;
-    /// Forgets what is kept for later epochs; and, if the matrix is no longer the same, its rows.
+    /// Forgets what is cached for later epochs; and, if the matrix is no longer the same, its rows.
     fn forget(&mut self, rows: bool);
-    /// A copy of a trainer, but not of what is kept for later epochs.
-    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error>;
     /// What predicts.
-    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
+    fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
     /// Dual ascent from where a trainer is, where there is any.
     fn ascent<L: Loss + Clone>(
         trainer: &Trainer<Self, L>,
         data: &Examples<'_, Self::Scalar>,
         cache: usize,
     ) -> Result<Option<KernelAscent<Self::Scalar, L>>, Error>;
-    /// What dual ascent has found.
-    fn found<L: Loss>(
+    /// The w that dual ascent has come to, where there is any.
+    fn ascended<L: Loss>(
         ascent: &mut KernelAscent<Self::Scalar, L>,
         data: &Examples<'_, Self::Scalar>,
     ) -> Result<Option<Self>, Error>;
@@ -58,27 +56,17 @@ impl<S: Scalar> Machine for Expansion<S> {
     fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error> {
         self.number_rows(n_rows)?;
         if cache > 0 {
-            self.keep_kernel(cache);
+            self.cache_kernel(cache);
         }
         Ok(())
     }
 
     fn forget(&mut self, rows: bool) {
-        if rows { self.forget_rows() } else { self.keep_kernel(0) }
+        if rows { self.forget_rows() } else { self.cache_kernel(0) }
     }
 
-    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
-        let kept = trainer.hypothesis_mut().take_kept();
-        let copy = trainer.check_copy().map(|()| trainer.clone());
-        trainer.hypothesis_mut().give_kept(kept);
-        copy
-    }
-
-    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Self, Error> {
-        let kept = trainer.hypothesis_mut().take_kept();
-        let model = trainer.result();
-        trainer.hypothesis_mut().give_kept(kept);
-        Ok(model)
+    fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Self, Error> {
+        Ok(trainer.result())
     }
 
     fn ascent<L: Loss + Clone>(
@@ -89,7 +77,7 @@ impl<S: Scalar> Machine for Expansion<S> {
         KernelAscent::take_over(trainer, data, cache).map(Some)
     }
 
-    fn found<L: Loss>(
+    fn ascended<L: Loss>(
         ascent: &mut KernelAscent<S, L>,
         data: &Examples<'_, S>,
     ) -> Result<Option<Self>, Error> {
@@ -111,11 +99,7 @@ impl<S: Scalar> Machine for Budgeted<S> {
 
     fn forget(&mut self, _: bool) {}
 
-    fn copy<L: Loss + Clone>(trainer: &mut Trainer<Self, L>) -> Result<Trainer<Self, L>, Error> {
-        trainer.check_copy().map(|()| trainer.clone())
-    }
-
-    fn model<L: Loss>(trainer: &mut Trainer<Self, L>) -> Result<Expansion<S>, Error> {
+    fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Expansion<S>, Error> {
         trainer.hypothesis().model()
     }
 
@@ -127,7 +111,7 @@ impl<S: Scalar> Machine for Budgeted<S> {
         Ok(None)
     }
 
-    fn found<L: Loss>(
+    fn ascended<L: Loss>(
         _: &mut KernelAscent<S, L>,
         _: &Examples<'_, S>,
     ) -> Result<Option<Self>, Error> {
@@ -181,7 +165,7 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         &self.trainer
     }
 
-    /// The same, about to change.
+    /// The trainer, about to change.
     pub fn trainer_mut(&mut self) -> &mut Trainer<H, L> {
         self.frozen = None;
         &mut self.trainer
@@ -204,9 +188,10 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         &self.records
     }
 
-    /// A copy, but not of what is under way or kept for later epochs.
-    pub fn copy(&mut self) -> Result<Self, Error> {
-        let mut copy = KernelProblem::resume(H::copy(&mut self.trainer)?, self.total());
+    /// A copy, but not of what is under way or cached for later epochs.
+    pub fn copy(&self) -> Result<Self, Error> {
+        self.trainer.check_copy()?;
+        let mut copy = KernelProblem::resume(self.trainer.clone(), self.total());
         copy.frozen = self.frozen.clone();
         Ok(copy)
     }
@@ -216,7 +201,7 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         if let Some(model) = &self.frozen {
             return Ok(model.clone());
         }
-        let model = Arc::new(H::model(&mut self.trainer)?);
+        let model = Arc::new(H::model(&self.trainer)?);
         self.frozen = Some(model.clone());
         Ok(model)
     }
@@ -299,7 +284,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let due = self.every.map(|every| whole((every - examples % every) as usize, batch));
         let size = size.min(due.unwrap_or(usize::MAX));
         let so_far = self.sum;
-        self.sum = self.trainer.go_on(data, Ahead::of(&mut **order, size), so_far)?;
+        self.sum = self.trainer.go_on(data, Ahead::take(&mut **order, size), so_far)?;
         let visited = (self.sum.examples - so_far.examples) as usize;
         if visited == size && due == Some(size) {
             let Report { steps, examples, mistakes, gradient_error, .. } = self.total();
@@ -373,7 +358,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let Some(mut dual) = self.dual.take().and_then(KernelAscent::settled) else {
             return Ok(());
         };
-        if let Some(w) = H::found(&mut dual, data)? {
+        if let Some(w) = H::ascended(&mut dual, data)? {
             let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
             let (t, updates) = (self.trainer.t() + data.len() as u64, self.trainer.updates());
             self.trainer = Trainer::resume(w, loss, params, t)?;

@@ -50,7 +50,7 @@ struct Epoch<S: Scalar, L: Loss> {
     sharded: Option<Sharded<S, L>>,
 }
 
-/// The same on shards, merged at its end.
+/// An epoch of Pegasos on shards, merged at its end.
 struct Sharded<S: Scalar, L: Loss> {
     /// Of each problem.
     copies: Vec<Shards<S, L, Option<crate::Ball>>>,
@@ -68,7 +68,7 @@ enum Stage<S> {
     None,
     /// Certificates of all trainers, and the next row.
     Evaluation(Vec<Evaluation<Linear<S>>>, usize),
-    /// The same in dual ascent, but for problems that need none.
+    /// Certificates of all dual points, but of problems that need none, and the next row.
     DualEvaluation(Vec<Option<DualEvaluation>>, usize),
     /// Of each problem the pass it is in, if it is in one, and whether its epoch is over; visits.
     Ascent(Vec<(Option<Pass>, bool)>, u64),
@@ -103,7 +103,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         self.parts.iter().map(|part| &part.trainer)
     }
 
-    /// The same, about to change.
+    /// The trainers, about to change.
     pub fn trainers_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Trainer<Linear<S>, L>> {
         self.frozen = None;
         self.parts.iter_mut().map(|part| &mut part.trainer)
@@ -290,7 +290,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         let size = size.div_ceil(batch).saturating_mul(batch);
         if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
             let before = sum.examples;
-            *sum = part.trainer.go_on(data, Ahead::of(&mut *epoch.order, size), *sum)?;
+            *sum = part.trainer.go_on(data, Ahead::take(&mut *epoch.order, size), *sum)?;
             return Ok((sum.examples - before) as usize);
         }
         // Between interruptions every problem sees the same few rows, which stay in the cache.
@@ -447,7 +447,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
                     order
                 }
             };
-            let report = dual.go_on(data, Ahead::of(order, size))?;
+            let report = dual.go_on(data, Ahead::take(order, size))?;
             if report.examples < size as u64 {
                 *pass = None;
                 *over = dual.epoch_is_over(tol);

@@ -4,14 +4,18 @@
 //! epoch; what it does next depends on [`Policy`] and on what the epochs have shown.
 //!
 //! ```text
-//!          +--------- not there yet ---------+
-//!          v                                 |
-//! epoch --------------------------------> evaluate --> over
-//!   |                                        ^ |
-//!   |  solver is not Pegasos, and one more   | | dual ascent has hardly moved
-//!   v  epoch will not do                     | v
-//! ascend ------------------------------------+ leap --> ascend
+//!   +-------------------- not there yet, or no tolerance --------------------+
+//!   v                                                                        |
+//! Start --+--> Epoch ----+--> Evaluate --+--> what is known is judged -------+--> Over
+//!   ^     |              |               |      |                  |               ^
+//!   |     +--> Ascend ---+--- not due ---+      |                  +--> Last ------+
+//!   |                                           |
+//!   +-------------------- Leap <----------------+
 //! ```
+//!
+//! * From `Start`: `Ascend` once dual ascent has taken over, at the beginning or after an epoch of Pegasos; before that
+//!   `Epoch`. Straight to `Over` where no epoch is left.
+//! * `Leap`: dual ascent has hardly moved. `Last`: it is enough, and what is not known of the end is evaluated.
 //!
 //! * `Solver::Auto` for linear problems: a step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as
 //!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
@@ -49,7 +53,7 @@ pub use linear::LinearProblems;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
 pub(crate) use refit::Solving;
 
-/// Epochs of dual ascent after which a fit tries to leap. See the head of `dual.rs`.
+/// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
 const LEAP_AFTER: usize = 5;
 
 /// How many times the tolerance the gap must be for a leap to be worth its time, or for it to be plain without an

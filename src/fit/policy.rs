@@ -36,7 +36,7 @@ pub struct Policy {
     pub first_epoch: u64,
     /// Copies that learn apart from parts of an epoch, see [`Shards`](crate::Shards).
     pub shards: usize,
-    /// Bytes of kernel values that may be kept in memory; `cache_size` in Python.
+    /// Bytes of kernel values that may be cached; `cache_size` in Python.
     pub cache: usize,
     /// Whether to ask for certificates, where there are any.
     pub certify: bool,

@@ -15,7 +15,7 @@ pub(crate) struct Solving {
     policy: Policy,
     course: Course,
     /// The problem at hand.
-    at: usize,
+    problem: usize,
     /// Certificates and mean losses of those before, summed, and the most visits that any took.
     pub(crate) sum: Event,
     visits: u64,
@@ -28,7 +28,7 @@ impl Solving {
             Policy { solver: Solver::Auto, tol: Some(tol), max_epochs, seed, ..Policy::default() };
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
         let sum = Event { loss: 0.0, certificate, visits: 0 };
-        Solving { policy, course: Course::new(policy), at: 0, sum, visits: 0 }
+        Solving { policy, course: Course::new(policy), problem: 0, sum, visits: 0 }
     }
 
     /// Does about so many rows' work: how many were visited, and whether a part of another kind comes next; `None` when
@@ -39,7 +39,7 @@ impl Solving {
         data: &Examples<'_, S>,
         size: usize,
     ) -> Result<Option<(usize, bool)>, Error> {
-        if self.at == refit.problems() {
+        if self.problem == refit.problems() {
             return Ok(None);
         }
         let mut none = |_| -> Result<Box<dyn Order + Send>, Error> { Ok(Box::new(0..0)) };
@@ -57,10 +57,10 @@ impl Solving {
                 self.sum.certificate.dual += certificate.dual;
                 self.sum.visits = self.sum.visits.max(self.visits);
                 self.visits = 0;
-                self.at += 1;
+                self.problem += 1;
                 self.course = Course::new(self.policy);
-                if self.at < refit.problems() {
-                    refit.turn_to(self.at);
+                if self.problem < refit.problems() {
+                    refit.turn_to(self.problem);
                 }
                 Ok(Some((0, true)))
             }

@@ -3,7 +3,7 @@
 //! * Problem: the dual of `P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, phi(x_i)>; y_i)`, as in
 //!   [`DualAscent`](crate::DualAscent), with `w(a) = 1/(lambda n) sum_i s_i a_i phi(x_i)`.
 //! * Step: of all examples take some ([`WORKING`] or more), those whose shares of the gap are the largest, and
-//!   the kernel values among them; ascend among them until their part of the gap has come down to [`INNER`];
+//!   the kernel values among them; ascend among them until their part of the gap has come down to a twentieth;
 //!   then bring the scores of all examples up to date, by one product of matrices. So n enters into products
 //!   alone.
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
@@ -39,7 +39,7 @@ use crate::scalar::Scalar;
 use crate::simd::{LANES, WIDTH};
 use crate::threads::side_by_side;
 use crate::trainer::Trainer;
-use crate::vectors::{Keep, Vectors};
+use crate::vectors::{Layout, Vectors};
 
 /// Examples that the first step ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
@@ -119,7 +119,7 @@ struct Step<S> {
     gram: Vec<S>,
     stride: usize,
     /// How many rows.
-    known: usize,
+    computed: usize,
     /// What the gap of the set, times n, need not fall below.
     enough: f64,
 }
@@ -318,8 +318,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let Some(mut step) = self.step.take() else {
             return Ok(false);
         };
-        if step.known < step.set.len() {
-            self.know(data, &mut step, rows);
+        if step.computed < step.set.len() {
+            self.compute_gram(data, &mut step, rows);
             self.step = Some(step);
             return Ok(true);
         }
@@ -406,14 +406,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let mut set: Vec<usize> = shares[..working].iter().map(|share| share.1 as usize).collect();
         set.sort_unstable();
-        let mut vectors = Vectors::new(self.n_features, Keep::of(self.kernel, data.rows()));
+        let mut vectors = Vectors::new(self.n_features, Layout::of(self.kernel, data.rows()));
         vectors.reserve(set.len())?;
         set.iter().for_each(|&i| vectors.push(i, data.rows().row(i)));
         let stride = set.len().next_multiple_of(WIDTH.max(LANES));
         let gram = memory::zeros("kernel values of the working set", &[set.len(), stride])?;
         // No better than will do: a fifth of what all examples together may have left.
         let enough = 0.2 * tol * certificate.primal * self.len() as f64;
-        self.step = Some(Step { set, vectors, gram, stride, known: 0, enough });
+        self.step = Some(Step { set, vectors, gram, stride, computed: 0, enough });
         Ok(Some(self.proved(certificate)))
     }
 
@@ -453,7 +453,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         before: Vec<(usize, Vec<f64>)>,
     ) -> Result<(), Error> {
         let outputs = self.outputs();
-        let mut vectors = Vectors::new(self.n_features, Keep::of(self.kernel, data.rows()));
+        let mut vectors = Vectors::new(self.n_features, Layout::of(self.kernel, data.rows()));
         let moved = gained.chunks(outputs).filter(|gained| gained.iter().any(|&c| c != 0.0));
         vectors.reserve(moved.count())?;
         memory::check::<f64>("changes of the scores", &[self.scores.len()])?;
@@ -481,8 +481,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return Ok(false);
         };
         let first = added.len() / outputs;
-        let known = n.min(first.saturating_add(rows.max(1)));
-        let numbers: Vec<usize> = (first..known).collect();
+        let end = n.min(first.saturating_add(rows.max(1)));
+        let numbers: Vec<usize> = (first..end).collect();
         let kernel = self.kernel;
         let mut groups: Vec<&[usize]> = numbers.chunks(GROUP).collect();
         let sums = side_by_side(&mut groups, |_, rows| {
@@ -501,7 +501,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             sums
         });
         sums.iter().for_each(|sums| added.extend_from_slice(sums));
-        if known == n {
+        if end == n {
             for (i, added) in added.chunks(outputs).enumerate() {
                 if !added.iter().all(|added| added.is_finite()) {
                     return Err(data.diagnose(i));

@@ -1,4 +1,4 @@
-//! Ascent among the examples of a working set.
+//! Ascent among the examples of a working set: one at a time for the hinge loss of one score, else a block.
 
 use super::{BLOCK, GROUP, KernelAscent, Step};
 use crate::examples::Examples;
@@ -22,22 +22,22 @@ const PASSES: usize = 10;
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// Computes the kernel values of so many more rows of the working set.
-    pub(super) fn know(
+    pub(super) fn compute_gram(
         &self,
         data: &Examples<'_, S>,
-        Step { set, vectors, gram, stride, known, .. }: &mut Step<S>,
+        Step { set, vectors, gram, stride, computed, .. }: &mut Step<S>,
         rows: usize,
     ) {
-        let (first, stride) = (*known, *stride);
+        let (first, stride) = (*computed, *stride);
         // Whole groups, or the tasks to come would be small.
         let rows = rows.max(1).div_ceil(GROUP).saturating_mul(GROUP);
-        *known = set.len().min(first.saturating_add(rows));
+        *computed = set.len().min(first.saturating_add(rows));
         // In terms of margins all labels are 1; a loss that has no sign stays with scores.
         let sign = |i: usize| self.loss.hinge_sign(data.label(i)).unwrap_or(1.0);
         let signs: Vec<f64> = set.iter().map(|&i| sign(i)).collect();
-        let out = &mut gram[first * stride..*known * stride];
+        let out = &mut gram[first * stride..*computed * stride];
         let mut tasks: Vec<(&[usize], &mut [S])> =
-            set[first..*known].chunks(GROUP).zip(out.chunks_mut(GROUP * stride)).collect();
+            set[first..*computed].chunks(GROUP).zip(out.chunks_mut(GROUP * stride)).collect();
         side_by_side(&mut tasks, |_, (rows, out)| {
             vectors.kernel_values(self.kernel, data.rows(), rows, 0..set.len(), out, stride);
             for (&i, row) in rows.iter().zip(out.chunks_mut(stride)) {

@@ -126,17 +126,19 @@ impl Loss for CrammerSinger {
         scores: &[f64],
         y: u32,
         q: f64,
-        kept: &[(u32, f64)],
+        nonzeros: &[(u32, f64)],
         out: &mut Vec<u32>,
     ) -> bool {
         // Classes with b_r, as in `ascend`, above the tau at which the sum of max(b - tau, 0) is tau, or, where that
         // is more than q, q. For any classes sum b/(count + 1) and (sum b - q)/count are no larger than that tau:
-        // first for those kept, then with each that is found.
-        let of = |r: u32| kept.binary_search_by_key(&r, |kept| kept.0).ok().map(|at| kept[at].1);
+        // first for the nonzeros, then with each that is found.
+        let of = |r: u32| {
+            nonzeros.binary_search_by_key(&r, |entry| entry.0).ok().map(|at| nonzeros[at].1)
+        };
         let shift = q * of(y).unwrap_or(0.0) + 1.0 - scores[y as usize];
         let (mut sum, mut count) = (0.0, 0.0);
         let below = |sum: f64, count: f64| f64::max(sum / (count + 1.0), (sum - q) / count);
-        for &(r, a) in kept.iter().filter(|kept| kept.0 != y) {
+        for &(r, a) in nonzeros.iter().filter(|entry| entry.0 != y) {
             sum += scores[r as usize] + shift - q * a;
             count += 1.0;
         }
@@ -154,7 +156,7 @@ impl Loss for CrammerSinger {
         // Up to roundings: of classes that are as good as one another all but the first may have been left out.
         let bound = bound * (1.0 - 1e-9);
         out.retain(|&r| scores[r as usize] + shift >= bound);
-        out.extend(kept.iter().map(|kept| kept.0).filter(|&r| r != y));
+        out.extend(nonzeros.iter().map(|entry| entry.0).filter(|&r| r != y));
         out.push(y);
         out.sort_unstable();
         true
@@ -232,10 +234,10 @@ mod tests {
             let mut all = vec![0.0; classes];
             for _ in 0..4 {
                 let scores: Vec<f64> = (0..classes).map(|_| spread * (uniform() - 0.5)).collect();
-                let kept = (0..).zip(&all).filter(|(_, a)| **a != 0.0).map(|(o, a)| (o, *a));
-                let kept: Vec<(u32, f64)> = kept.collect();
+                let nonzeros = (0..).zip(&all).filter(|(_, a)| **a != 0.0).map(|(o, a)| (o, *a));
+                let nonzeros: Vec<(u32, f64)> = nonzeros.collect();
                 let mut few = Vec::new();
-                assert!(loss.contenders(&scores, y, q, &kept, &mut few));
+                assert!(loss.contenders(&scores, y, q, &nonzeros, &mut few));
                 assert!(few.is_sorted_by(|a, b| a < b));
                 fewest = fewest.min(few.len());
                 let of = |from: &[f64]| few.iter().map(|&o| from[o as usize]).collect::<Vec<_>>();

@@ -49,7 +49,7 @@ pub trait Loss: Sync {
     /// -loss*(-a) - <a - dual, scores> - q/2 ||a - dual||^2.
     /// ```
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]);
-    /// Of many outputs those that matter to [`ascend`](Loss::ascend), in order: y, all of `kept`, which are the
+    /// Of many outputs those that matter to [`ascend`](Loss::ascend), in order: y, all of `nonzeros`, which are the
     /// dual variables that are not 0, and whatever else the maximiser may have. What ascend makes of these alone,
     /// y being its own place among them, is what it makes of all. False, and nothing written, where a loss does
     /// not tell.
@@ -58,7 +58,7 @@ pub trait Loss: Sync {
         _scores: &[f64],
         _y: u32,
         _q: f64,
-        _kept: &[(u32, f64)],
+        _nonzeros: &[(u32, f64)],
         _out: &mut Vec<u32>,
     ) -> bool {
         false

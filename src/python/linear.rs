@@ -12,8 +12,8 @@ use super::trainer::{Made, Model, Problem};
 use super::unknown;
 use crate::fit::Course;
 use crate::{
-    AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, KeptRow, Linear,
-    LinearProblems, LinearState, Loss, Order, Params, Progress, Regret, Report, Schedule, Trainer,
+    AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, Linear, LinearProblems,
+    LinearState, Loss, Order, OwnedRow, Params, Progress, Regret, Report, Schedule, Trainer,
     memory,
 };
 
@@ -182,10 +182,10 @@ fn restored<S: Number>(parts: &Bound<'_, PyDict>) -> PyResult<Restored<S>> {
         let values: Vec<S> = array(flight, "values")?;
         let finite = values.iter().all(|x| x.to_f64().is_finite());
         let (fits, row) = match maybe_array::<i64>(flight, "indices")? {
-            None => (values.len() == d, KeptRow::Dense(values)),
+            None => (values.len() == d, OwnedRow::Dense(values)),
             Some(indices) => {
                 let inside = indices.iter().all(|&j| (0..d as i64).contains(&j));
-                (inside && indices.len() == values.len(), KeptRow::Sparse { indices, values })
+                (inside && indices.len() == values.len(), OwnedRow::Sparse { indices, values })
             }
         };
         let coef: Vec<f64> = get(flight, "coef")?;
@@ -216,8 +216,8 @@ fn stored<S: Number, L: Loss>(trainer: &Trainer<Linear<S>, L>) -> Parts {
         parts.set("example", *example);
         parts.set("coef", coef.as_ref().to_vec());
         let (indices, values) = match row.clone() {
-            KeptRow::Dense(values) => (None, values),
-            KeptRow::Sparse { indices, values } => (Some(indices), values),
+            OwnedRow::Dense(values) => (None, values),
+            OwnedRow::Sparse { indices, values } => (Some(indices), values),
         };
         parts.set_maybe("indices", indices);
         parts.set_array("values", values);

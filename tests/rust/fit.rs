@@ -372,7 +372,7 @@ fn pieces_change_no_bit_with_kernels() {
                 let trainer = problem.trainer();
                 (trainer.hypothesis().state(), trainer.t(), trainer.updates())
             };
-            pieces("kernel", make, state, data, policy);
+            pieces(&format!("kernel {params:?}"), make, state, data, policy);
         }
         for (params, policy) in [
             (recent, auto),
@@ -385,7 +385,7 @@ fn pieces_change_no_bit_with_kernels() {
                 let trainer = problem.trainer();
                 (trainer.hypothesis().state(), trainer.t(), trainer.updates())
             };
-            pieces("budget", make, state, data, policy);
+            pieces(&format!("budget {params:?}"), make, state, data, policy);
         }
     }
     let problem = Problem::of_classes(790, 5, 4, 57);

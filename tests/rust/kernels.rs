@@ -327,9 +327,9 @@ fn threads_change_no_bit() {
     }
 }
 
-/// Kernel values that were kept are those that would be computed, whatever there is room for.
+/// Kernel values that were cached are those that would be computed, whatever there is room for.
 #[test]
-fn what_is_kept_changes_no_bit() {
+fn what_is_cached_changes_no_bit() {
     let problem = large();
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     let order = epochs(problem.n, 3);
@@ -338,7 +338,7 @@ fn what_is_kept_changes_no_bit() {
         let mut w = Expansion::new(Kernel::Rbf { gamma: 0.1 }, 4, problem.d).unwrap();
         w.number_rows(problem.n).unwrap();
         if let Some(bytes) = bytes {
-            w.keep_kernel(bytes);
+            w.cache_kernel(bytes);
         }
         let mut trainer = Trainer::new(w, CLASSES, params).unwrap();
         trainer.run(&data, order.iter().copied()).unwrap();

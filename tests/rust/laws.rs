@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use pegasos::{
     Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples, Feasible, Hinge,
-    Hypothesis, KeptRow, Linear, Loss, Matrix, Params, Regret, Row, Sampling, Scalar, Schedule,
+    Hypothesis, Linear, Loss, Matrix, OwnedRow, Params, Regret, Row, Sampling, Scalar, Schedule,
     Simplex, Trainer, Weigh, run_all,
 };
 
@@ -390,7 +390,7 @@ fn an_average_of_trainers_is_one_of_weights() {
     assert!(Trainer::average_of(&[] as &[(f64, &Trainer<Linear<f64>, Binary<Hinge>>)]).is_err());
 }
 
-/// A kept row computes, bit for bit, what the row did that it is a copy of, with weights in its scalar and in f64;
+/// An owned row computes, bit for bit, what the row did that it is a copy of, with weights in its scalar and in f64;
 /// with those in f64 what its features would in f64.
 #[test]
 fn rows_compute_the_same_however_they_are_held() {
@@ -404,17 +404,17 @@ fn rows_compute_the_same_however_they_are_held() {
         assert_eq!(row.axpy(0.3, &mut a).to_bits(), copy.axpy(0.3, &mut b).to_bits());
         assert_eq!(a, b);
     }
-    fn kept<S: Scalar>(row: Row<'_, S>, v: &[S], wide: &[f64]) {
-        let kept = row.keep();
-        same(row, kept.row(), v);
-        same(row, kept.row(), wide);
-        assert_eq!(row.norm2().to_bits(), kept.row().norm2().to_bits());
-        assert_eq!(kept.row().keep(), kept);
+    fn owned<S: Scalar>(row: Row<'_, S>, v: &[S], wide: &[f64]) {
+        let owned = row.to_owned();
+        same(row, owned.row(), v);
+        same(row, owned.row(), wide);
+        assert_eq!(row.norm2().to_bits(), owned.row().norm2().to_bits());
+        assert_eq!(owned.row().to_owned(), owned);
         // With weights in f64 a feature is what it would be in f64.
-        let widened = match &kept {
-            KeptRow::Dense(x) => KeptRow::Dense(in_f64(x)),
-            KeptRow::Sparse { indices, values } => {
-                KeptRow::Sparse { indices: indices.clone(), values: in_f64(values) }
+        let widened = match &owned {
+            OwnedRow::Dense(x) => OwnedRow::Dense(in_f64(x)),
+            OwnedRow::Sparse { indices, values } => {
+                OwnedRow::Sparse { indices: indices.clone(), values: in_f64(values) }
             }
         };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-13 * (1.0 + b.abs());
@@ -433,10 +433,10 @@ fn rows_compute_the_same_however_they_are_held() {
         for i in 0..3 {
             let v = problem.row(3);
             let v_f32 = &single[3 * d..];
-            kept(problem.dense().row(i), v, v);
-            kept(csr.view().row(i), v, v);
-            kept(Dense::new(&single, 4, d).unwrap().row(i), v_f32, v);
-            kept(csr_f32.view().row(i), v_f32, v);
+            owned(problem.dense().row(i), v, v);
+            owned(csr.view().row(i), v, v);
+            owned(Dense::new(&single, 4, d).unwrap().row(i), v_f32, v);
+            owned(csr_f32.view().row(i), v_f32, v);
             // Many outputs at once are each of them.
             for outputs in [1, 2, 4, 5, 9] {
                 let w: Vec<f64> = (0..outputs).flat_map(|o| problem.row(o % 4).to_vec()).collect();

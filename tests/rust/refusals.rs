@@ -2,7 +2,7 @@
 
 use pegasos::{
     AnyLoss, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples, Expansion,
-    Flight, KeptRow, Kernel, Linear, Loss, Maintenance, Params, Regret, Schedule, Shards, Trainer,
+    Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule, Shards, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, trainer};
@@ -269,7 +269,7 @@ fn flights_that_do_not_fit_stop_a_run() {
     let x = Dense::new(&[1.0, 2.0, 0.5, 1.0], 2, 2).unwrap();
     let data = Examples::new(x, &[0, 1], None).unwrap();
     let params = Params { block: Block::Delayed(1), ..Params::default() };
-    let row = || KeptRow::Dense(vec![1.0, 2.0]);
+    let row = || OwnedRow::Dense(vec![1.0, 2.0]);
     let mut ledger = trainer::<f64, _>(HINGE, 2, params);
     ledger.keep_ledger(2);
     ledger.set_flights([Flight { example: 7, row: row(), coef: [1.0] }].into());
