@@ -401,6 +401,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         loop {
             let mut size = 0;
             while size < batch {
+                let left = batch - size;
+                let panel = match self.hypothesis.panel() {
+                    // A panel ends with a batch, or within one that is larger.
+                    panel if panel > left => left + (panel - left) / batch * batch,
+                    panel => panel,
+                };
+                if panel > 0 {
+                    self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), panel))?;
+                }
                 let taken = self.take(data, &mut order, &mut scores, &mut coef, &mut report)?;
                 let Some((i, row)) = taken else {
                     break;
@@ -457,10 +466,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         coef: &mut L::Scores,
         report: &mut Report,
     ) -> Result<Option<(usize, Row<'a, H::Scalar>)>, Error> {
-        match self.hypothesis.panel() {
-            0 => {}
-            size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size))?,
-        }
         let next = order.next(data, |i| {
             if let Some(ledger) = &self.ledger {
                 ledger.prefetch(i);

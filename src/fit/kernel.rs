@@ -213,15 +213,6 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
     }
 }
 
-/// The least number that both divide.
-fn common_multiple(a: usize, b: usize) -> usize {
-    let (mut divisor, mut rest) = (a, b);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    a.saturating_mul(b / divisor)
-}
-
 impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H, L> {
     fn lambda(&self) -> f64 {
         self.trainer.params().lambda
@@ -280,7 +271,8 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         };
         // A piece ends with a batch and a panel, or where a record is due: so its size changes no bit.
         let whole = |size: usize, unit: usize| size.div_ceil(unit).saturating_mul(unit);
-        let size = whole(size, common_multiple(batch, H::TOGETHER));
+        let panel = H::TOGETHER.max(batch) / batch * batch;
+        let size = whole(size, panel);
         let due = self.every.map(|every| whole((every - examples % every) as usize, batch));
         let size = size.min(due.unwrap_or(usize::MAX));
         let so_far = self.sum;

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 from pegasos import OnlineGradientClassifier, PegasosClassifier, io
-from pegasos._core import LinearTrainer
+from pegasos._core import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -413,12 +413,12 @@ def test_changed_files(change: Change, message: str, tmp_path: Path) -> None:
 )
 def test_damaged_gradients_in_flight(change: Callable[..., Any]) -> None:
     parts = learner()._trainer.parts()
-    LinearTrainer.from_parts(parts)
+    Trainer.from_parts(parts)
     flights = [flight for flight in parts["problems"][0]["flights"] if any(flight["coef"])]
     assert flights
     change(flights[0])
     with pytest.raises((ValueError, TypeError)):
-        LinearTrainer.from_parts(parts)
+        Trainer.from_parts(parts)
 
 
 def test_what_the_changes_start_from_is_sound(tmp_path: Path) -> None:
