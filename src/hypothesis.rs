@@ -107,6 +107,15 @@ pub trait Hypothesis: Sync {
         Self: Sized;
 }
 
+/// Refuses a w without outputs or features.
+pub(crate) fn check_shape(outputs: usize, n_features: usize) -> Result<(), Error> {
+    if outputs == 0 || n_features == 0 {
+        let got = format_args!("{outputs} and {n_features}");
+        return Err(Error::shape("w", "at least one output and one feature", got));
+    }
+    Ok(())
+}
+
 /// A [`Hypothesis`] of a fixed shape, of which averages are taken.
 pub trait Combine: Hypothesis {
     /// The sum of factors times hypotheses, of their averages too where all have one. Refuses

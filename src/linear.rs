@@ -9,8 +9,8 @@
 //!   stale and a row without repeated columns; this needs neither.
 
 use crate::data::{Matrix, Row, same_features};
-use crate::error::Error;
-use crate::hypothesis::{Combine, Hypothesis};
+use crate::error::{Error, check_lengths};
+use crate::hypothesis::{Combine, Hypothesis, check_shape};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
 use crate::scaled::Scaled;
@@ -68,13 +68,7 @@ impl<S: Scalar> Linear<S> {
     /// Zero weights for `outputs` scores of `n_features` features. `constant` is the value of the
     /// constant feature whose weight is the intercept, 0 for no intercept.
     pub fn new(outputs: usize, n_features: usize, constant: f64) -> Result<Self, Error> {
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one weight"),
-                format_args!("{outputs} * {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         Linear::from_state(
             n_features,
             LinearState {
@@ -90,19 +84,11 @@ impl<S: Scalar> Linear<S> {
     pub fn from_state(n_features: usize, state: LinearState<S>) -> Result<Self, Error> {
         let outputs = state.b.len();
         let averaging = !state.u.is_empty();
-        for (name, len, want) in [
+        check_lengths(&[
             ("v", state.v.len(), outputs.saturating_mul(n_features)),
             ("u", state.u.len(), if averaging { state.v.len() } else { 0 }),
             ("ub", state.ub.len(), if averaging { outputs } else { 0 }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
+        ])?;
         if !(state.constant >= 0.0 && state.constant.is_finite()) {
             return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
         }
@@ -412,7 +398,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 impl<S: Scalar> Combine for Linear<S> {
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error> {
         let Some((_, first)) = parts.first() else {
-            return Err(Error::shape("models", format_args!("at least one"), format_args!("0")));
+            return Err(Error::shape("models", "at least one", "0"));
         };
         let shape = |w: &Self| (w.outputs(), w.n_features, w.state.constant);
         if let Some((_, other)) = parts.iter().find(|(_, w)| shape(w) != shape(first)) {

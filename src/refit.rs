@@ -71,7 +71,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         bytes: usize,
     ) -> Result<Self, Error> {
         if losses.is_empty() {
-            return Err(Error::shape("losses", format_args!("one at least"), format_args!("none")));
+            return Err(Error::shape("losses", "one at least", "none"));
         }
         let room = bytes / (span.dimension() * size_of::<S>());
         let all = n_examples <= room.max(WINDOW);
@@ -361,14 +361,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.span.check_features(data.rows().n_features())?;
-        if data.len() != self.features.n_rows() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} rows, as there are dual variables", self.features.n_rows()),
-                format_args!("{}", data.len()),
-            ));
-        }
-        Ok(())
+        data.check_len(self.features.n_rows())
     }
 }
 

@@ -41,6 +41,14 @@ enum Store<S> {
     Columns(Vec<usize>),
 }
 
+/// Refuses squared norms that are none.
+pub(crate) fn check_norms<S: Scalar>(norms: &[S]) -> Result<(), Error> {
+    match norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0) {
+        Some(norm) => Err(Error::parameter("norms", norm, ">= 0")),
+        None => Ok(()),
+    }
+}
+
 /// How the features of [`Vectors`] are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {

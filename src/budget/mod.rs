@@ -26,7 +26,7 @@ mod support;
 use crate::data::{Matrix, Row, same_features};
 use crate::error::Error;
 use crate::expansion::{Expansion, stays_within};
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
@@ -124,13 +124,7 @@ impl<S: Scalar> Budgeted<S> {
         sparse: bool,
     ) -> Result<Self, Error> {
         kernel.check()?;
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one output and one feature"),
-                format_args!("{outputs} and {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         if budget == Some(0) {
             return Err(Error::parameter("budget", 0, ">= 1"));
         }
@@ -242,7 +236,7 @@ impl<S: Scalar> Budgeted<S> {
             return Err(Error::shape(
                 "coefs",
                 format_args!("{} x {outputs} entries", self.n_vectors()),
-                format_args!("{}", coefs.len()),
+                coefs.len(),
             ));
         }
         if let Some(c) = coefs.iter().find(|c| !c.is_finite()) {

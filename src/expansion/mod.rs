@@ -22,7 +22,7 @@ mod state;
 
 use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -113,13 +113,7 @@ impl<S: Scalar> Expansion<S> {
         layout: Layout,
     ) -> Result<Self, Error> {
         kernel.check()?;
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one output and one feature"),
-                format_args!("{outputs} and {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         let layout = if kernel == Kernel::Precomputed { Layout::Columns } else { layout };
         let vectors = Vectors::new(n_features, layout);
         let panel = Panel::new(&vectors, outputs);
@@ -151,7 +145,7 @@ impl<S: Scalar> Expansion<S> {
         if self.n_vectors() > 0 || n_rows >= NOWHERE as usize {
             return Err(Error::shape(
                 "w",
-                format_args!("no support vectors yet, and fewer than 2^32 rows to come"),
+                "no support vectors yet, and fewer than 2^32 rows to come",
                 format_args!("{} and {n_rows}", self.n_vectors()),
             ));
         }
@@ -234,13 +228,14 @@ impl<S: Scalar> Expansion<S> {
         self.vectors.for_each(slot, f);
     }
 
-    /// Appends a row with its coefficients. `set_norm2` must follow.
-    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
+    /// Appends a row with its coefficients; returns its slot. `set_norm2` must follow.
+    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) -> usize {
         let slot = self.append(i, x);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
             self.v[place] = S::from_f64(coef / self.scale.a);
         }
+        slot
     }
 
     /// Says what `||w||^2` is.
@@ -297,12 +292,8 @@ impl<S: Scalar> Expansion<S> {
 
     /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
     pub(crate) fn append_vector(&mut self, x: Row<'_, S>, coef: &[f64], norm: S) {
-        let slot = self.append(self.n_vectors(), x);
+        let slot = self.put(self.n_vectors(), x, coef);
         self.vectors.set_norm(slot, norm);
-        for (o, coef) in coef.iter().enumerate() {
-            let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.scale.a);
-        }
         self.scale.norm2 = f64::NAN;
     }
 
