@@ -239,14 +239,6 @@ impl<S: Scalar> Linear<S> {
             w.ub[o] += c * w.constant;
         }
     }
-
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let w = &mut self.state;
-        let fold = w.scale.fold(a);
-        fold.apply(&mut w.v, &mut w.u);
-        fold.apply(&mut w.b, &mut w.ub);
-    }
 }
 
 /// Weights of several outputs, for products of matrices; see [`Linear::panel`].
@@ -329,33 +321,27 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
-    #[inline(always)]
-    fn scale(&mut self, c: f64) {
-        if self.state.scale.shrink(c) {
-            self.fold(1.0);
-        }
-    }
-
-    #[inline(always)]
-    fn set_scale(&mut self, a: f64) {
-        self.state.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.state.scale.a {
-            self.fold(a);
-        }
-    }
-
-    #[inline(always)]
-    fn norm2(&self) -> f64 {
-        self.state.scale.norm2()
-    }
-
     fn norm2_afresh(&self) -> f64 {
         let v = self.state.v.iter().map(|v| v.to_f64() * v.to_f64());
         let b = self.state.b.iter().map(|b| b * b);
         self.state.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
+    }
+
+    #[inline(always)]
+    fn scaled(&self) -> &Scaled {
+        &self.state.scale
+    }
+
+    #[inline(always)]
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.state.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let w = &mut self.state;
+        let fold = w.scale.fold(a);
+        fold.apply(&mut w.v, &mut w.u);
+        fold.apply(&mut w.b, &mut w.ub);
     }
 
     #[inline(always)]
@@ -366,10 +352,6 @@ impl<S: Scalar> Hypothesis for Linear<S> {
             w.ub = vec![0.0; w.b.len()];
         }
         w.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.state.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {

@@ -368,14 +368,6 @@ impl<S: Scalar> Budgeted<S> {
         Some(means)
     }
 
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let fold = self.scale.fold(a);
-        fold.apply(&mut self.support.v, &mut self.support.u);
-        self.settle();
-        self.panel.scale(fold.c);
-    }
-
     /// Brings up to date what follows from the coefficients.
     fn settle(&mut self) {
         let hole = self.support.hole;
@@ -499,16 +491,6 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         }
     }
 
-    fn set_scale(&mut self, a: f64) {
-        self.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.scale.a {
-            self.fold(a);
-        }
-    }
-
     fn carry_norm(&mut self, wanted: bool) {
         self.carries_norm = wanted;
         if wanted {
@@ -534,16 +516,27 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         S::from_f64(self.scale.a * sum.sqrt()).to_f64().is_finite()
     }
 
+    fn scaled(&self) -> &Scaled {
+        &self.scale
+    }
+
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.support.v, &mut self.support.u);
+        self.settle();
+        self.panel.scale(fold.c);
+    }
+
     fn average(&mut self, weight: f64) {
         if !self.scale.averages() {
             self.support.u = vec![0.0; self.support.v.len()];
             self.support.averaging = true;
         }
         self.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {

@@ -375,13 +375,6 @@ impl<S: Scalar> Expansion<S> {
         sum
     }
 
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let fold = self.scale.fold(a);
-        fold.apply(&mut self.v, &mut self.u);
-        self.panel.scale(fold.c);
-    }
-
     /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
     fn sum_chunk(&self, chunk: usize, first: usize, values: &[S], out: &mut [f64]) {
         let place = (chunk * self.outputs + first) * CHUNK;
@@ -546,26 +539,6 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         (self.self_kernel(i, x) * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
-    fn scale(&mut self, c: f64) {
-        if self.scale.shrink(c) {
-            self.fold(1.0);
-        }
-    }
-
-    fn set_scale(&mut self, a: f64) {
-        self.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.scale.a {
-            self.fold(a);
-        }
-    }
-
-    fn norm2(&self) -> f64 {
-        self.scale.norm2()
-    }
-
     /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
     fn norm2_afresh(&self) -> f64 {
         if self.scale.norm2.is_nan() { self.square() } else { self.norm2() }
@@ -580,15 +553,25 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         Some(scores.iter().enumerate().map(|(o, score)| coef(o) * score).sum())
     }
 
+    fn scaled(&self) -> &Scaled {
+        &self.scale
+    }
+
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.v, &mut self.u);
+        self.panel.scale(fold.c);
+    }
+
     fn average(&mut self, weight: f64) {
         if !self.scale.averages() {
             self.u = vec![0.0; self.v.len()];
         }
         self.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
