@@ -83,14 +83,12 @@ impl<S: Scalar> Vectors<S> {
 
     /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
-        let store = match &self.store {
-            Store::Packed(_) => Store::Packed(Vec::new()),
-            Store::Sparse { .. } => {
-                Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
-            }
-            Store::Columns(_) => Store::Columns(Vec::new()),
+        let layout = match self.store {
+            Store::Packed(_) => Layout::Dense,
+            Store::Sparse { .. } => Layout::Sparse,
+            Store::Columns(_) => Layout::Columns,
         };
-        Vectors { n_features: self.n_features, norms: Vec::new(), len: 0, store }
+        Vectors::new(self.n_features, layout)
     }
 
     /// None again; the room stays.

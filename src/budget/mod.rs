@@ -210,7 +210,7 @@ impl<S: Scalar> Budgeted<S> {
                 *coef = a * v;
             }
             let norm = self.support.norms[slot];
-            self.support.with_row(slot, |row| model.append_vector(row, &coef, norm));
+            model.append_vector(self.support.row(slot), &coef, norm);
         }
         Ok(model)
     }
@@ -218,12 +218,10 @@ impl<S: Scalar> Budgeted<S> {
     /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
     pub fn for_each(&self, k: usize, mut f: impl FnMut(usize, S)) {
         if let Some(slot) = self.support.occupied().nth(k) {
-            self.support.with_row(slot, |row| {
-                row.for_each(|j, x| {
-                    if x != 0.0 {
-                        f(j, S::from_f64(x));
-                    }
-                });
+            self.support.row(slot).for_each(|j, x| {
+                if x != 0.0 {
+                    f(j, S::from_f64(x));
+                }
             });
         }
     }
@@ -242,15 +240,14 @@ impl<S: Scalar> Budgeted<S> {
         if let Some(c) = coefs.iter().find(|c| !c.is_finite()) {
             return Err(Error::parameter("coefs", c, "finite"));
         }
-        let slots: Vec<usize> = self.support.occupied().collect();
-        for (slot, coef) in slots.into_iter().zip(coefs.chunks(outputs)) {
+        for (slot, coef) in self.support.occupied().zip(coefs.chunks(outputs)) {
             let v = &mut self.support.v[slot * outputs..(slot + 1) * outputs];
             v.copy_from_slice(coef);
             balance(v);
         }
         (self.support.u, self.support.averaging) = (Vec::new(), false);
         self.scale = Scaled::default();
-        self.settle();
+        self.support.settle_all();
         self.carry_norm(self.carries_norm);
         self.panel.clear();
         Ok(())
@@ -261,7 +258,7 @@ impl<S: Scalar> Budgeted<S> {
     fn see_slot(&mut self, slot: usize) {
         let merging = self.maintenance == Maintenance::Merge;
         let mut panel = self.panel.empty();
-        self.support.with_row(slot, |row| panel.push(slot, row));
+        panel.push(slot, self.support.row(slot));
         panel.measure(&self.support);
         panel.column(merging, 0, &mut self.scratch.column);
     }
@@ -299,7 +296,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// `<w, sum_o v_o phi(z)>` over a: of w with what a vector has brought to it.
     fn product_with(&self, slot: usize) -> f64 {
-        self.support.with_row(slot, |row| self.product(row, self.support.coef(slot)))
+        self.product(self.support.row(slot), self.support.coef(slot))
     }
 
     /// Gives a row a slot, without coefficients.
@@ -345,7 +342,7 @@ impl<S: Scalar> Budgeted<S> {
         for slots in slots.chunks(WIDTH) {
             panel.clear();
             for &slot in slots {
-                self.support.with_row(slot, |row| panel.push(slot, row));
+                panel.push(slot, self.support.row(slot));
             }
             panel.measure(&self.support);
             panel.score(&self.support);
@@ -366,14 +363,6 @@ impl<S: Scalar> Budgeted<S> {
         let mut means: Vec<f64> = self.support.v.iter().zip(&self.support.u).map(mean).collect();
         means.chunks_mut(self.support.outputs).for_each(balance);
         Some(means)
-    }
-
-    /// Brings up to date what follows from the coefficients.
-    fn settle(&mut self) {
-        let hole = self.support.hole;
-        for slot in (0..self.support.slots()).filter(|&slot| Some(slot) != hole) {
-            self.support.settle(slot);
-        }
     }
 
     /// Refuses so many examples to come where there is no memory for what they may add.
@@ -527,7 +516,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn fold(&mut self, a: f64) {
         let fold = self.scale.fold(a);
         fold.apply(&mut self.support.v, &mut self.support.u);
-        self.settle();
+        self.support.settle_all();
         self.panel.scale(fold.c);
     }
 
@@ -554,7 +543,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         mean.support.v = v;
         (mean.support.u, mean.support.averaging) = (Vec::new(), false);
         mean.scale = Scaled::default();
-        mean.settle();
+        mean.support.settle_all();
         mean.carry_norm(self.carries_norm);
         mean.panel = self.panel.empty();
         Some(mean)
