@@ -370,7 +370,7 @@ impl<'a, S: Scalar> Dense<'a, S> {
             return Err(Error::shape(
                 "X",
                 format_args!("n_rows * n_features = {n_rows} * {n_features} values"),
-                format_args!("{}", values.len()),
+                values.len(),
             ));
         }
         Ok(Dense { values, n_rows, n_features })
@@ -426,27 +426,19 @@ impl<'a, S: Scalar, I: Index> Csr<'a, S, I> {
             return Err(Error::shape(
                 "X.indices",
                 format_args!("as many entries as X.data, {}", values.len()),
-                format_args!("{}", indices.len()),
+                indices.len(),
             ));
         }
         let [first, .., last] = indptr else {
-            return Err(Error::shape(
-                "X.indptr",
-                format_args!("n_rows + 1 >= 2 entries"),
-                format_args!("{}", indptr.len()),
-            ));
+            return Err(Error::shape("X.indptr", "n_rows + 1 >= 2 entries", indptr.len()));
         };
         if first.position() != 0 {
-            return Err(Error::shape(
-                "X.indptr",
-                format_args!("a first entry of 0"),
-                format_args!("{first}"),
-            ));
+            return Err(Error::shape("X.indptr", "a first entry of 0", first));
         }
         if let Some(i) = indptr.windows(2).position(|w| w[0].position() > w[1].position()) {
             return Err(Error::shape(
                 "X.indptr",
-                format_args!("entries that never decrease"),
+                "entries that never decrease",
                 format_args!("{} after {} at row {i}", indptr[i + 1], indptr[i]),
             ));
         }
@@ -454,7 +446,7 @@ impl<'a, S: Scalar, I: Index> Csr<'a, S, I> {
             return Err(Error::shape(
                 "X.indptr",
                 format_args!("a last entry <= the length of X.data, {}", values.len()),
-                format_args!("{last}"),
+                last,
             ));
         }
         Ok(Csr { indptr, indices, values, n_features })
@@ -544,7 +536,7 @@ impl<S: Scalar> Window<S> {
 
 fn check_features(n_features: usize) -> Result<(), Error> {
     if n_features == 0 {
-        return Err(Error::shape("X", format_args!("at least one feature"), format_args!("0")));
+        return Err(Error::shape("X", "at least one feature", "0"));
     }
     Ok(())
 }
@@ -553,7 +545,7 @@ fn check_features(n_features: usize) -> Result<(), Error> {
 pub(crate) fn same_features(want: usize, got: usize) -> Result<(), Error> {
     if got != want {
         let want = format_args!("{want} features");
-        return Err(Error::shape("X", want, format_args!("{got}")));
+        return Err(Error::shape("X", want, got));
     }
     Ok(())
 }

@@ -167,8 +167,7 @@ impl<L: Loss> DualAscent<L> {
         let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
             return Ok(dual);
         };
-        let (label, weight) = (|i| data.label(i), |i| data.weight(i));
-        let excess = ledger.excess(&dual.loss, factor, label, weight);
+        let excess = ledger.excess(&dual.loss, factor, data);
         let mut a = dual.loss.zeros();
         let a = a.as_mut();
         for i in 0..n {
@@ -510,14 +509,7 @@ impl<L: Loss> DualAscent<L> {
 
     fn check<S: Scalar>(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.w.check_features(data.rows().n_features())?;
-        if data.len() != self.idle.len() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} rows, as there are dual variables", self.idle.len()),
-                format_args!("{}", data.len()),
-            ));
-        }
-        Ok(())
+        data.check_len(self.idle.len())
     }
 }
 
@@ -612,7 +604,7 @@ impl DualEvaluation {
         let half_lambda = ascent.lambda / 2.0;
         let primal = half_lambda * self.w.norm2_afresh() + self.loss / data.len() as f64;
         if !primal.is_finite() {
-            return Err(Error::non_finite("X", format_args!("the objective overflows")));
+            return Err(Error::non_finite("X", "the objective overflows"));
         }
         // As in the trainer's evaluation: right up to the square of how far w is from w(a).
         let (cross, square) = (self.cross / data.len() as f64, half_lambda * self.w.norm2_afresh());

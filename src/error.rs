@@ -1,6 +1,6 @@
 //! What can go wrong, and how it is said.
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{Debug, Display};
 
 /// Everything a caller can get wrong. Its text names the argument, the value it had and what would
 /// be right; [`kind`](Error::kind) is for code.
@@ -82,11 +82,7 @@ impl Error {
         ErrorKind::Parameter { name, value, want }.into()
     }
 
-    pub(crate) fn shape(
-        name: &'static str,
-        want: fmt::Arguments<'_>,
-        got: fmt::Arguments<'_>,
-    ) -> Self {
+    pub(crate) fn shape(name: &'static str, want: impl Display, got: impl Display) -> Self {
         let (want, got) = (want.to_string(), got.to_string());
         ErrorKind::Shape { name, want, got }.into()
     }
@@ -96,7 +92,7 @@ impl Error {
         ErrorKind::Index { name, value, bound }.into()
     }
 
-    pub(crate) fn non_finite(name: &'static str, found: fmt::Arguments<'_>) -> Self {
+    pub(crate) fn non_finite(name: &'static str, found: impl Display) -> Self {
         let found = found.to_string();
         ErrorKind::NonFinite { name, found }.into()
     }
@@ -106,6 +102,14 @@ impl Error {
         let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
         let size = format!("{} numbers of {bytes} bytes, {:.1} GB", sizes.join(" x "), total / 1e9);
         ErrorKind::Memory { name, size }.into()
+    }
+}
+
+/// Refuses parts that do not fit together: the name of each, its length, and what that should be.
+pub(crate) fn check_lengths(parts: &[(&'static str, usize, usize)]) -> Result<(), Error> {
+    match parts.iter().find(|(_, len, want)| len != want) {
+        Some((name, len, want)) => Err(Error::shape(name, format_args!("{want} entries"), len)),
+        None => Ok(()),
     }
 }
 

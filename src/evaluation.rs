@@ -14,8 +14,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// the data, and up to rounding of w only. O(examples). `None` where there is no bound.
     pub fn dual_value(&self, data: &Examples<'_, H::Scalar>) -> Option<f64> {
         let (ledger, factor) = self.dual_point(data.len())?;
-        let (label, weight) = (|i| data.label(i), |i| data.weight(i));
-        let excess = ledger.excess(self.loss(), factor, label, weight);
+        let excess = ledger.excess(self.loss(), factor, data);
         let mut dual = self.loss().zeros();
         let mut conjugate = 0.0;
         for i in (0..data.len()).filter(|&i| data.weight(i) > 0.0) {
@@ -46,10 +45,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         if self.hypothesis().average_weight() > 0.0 {
             self.hypothesis().check_copy()?;
         }
-        let (label, weight) = (|i| data.label(i), |i| data.weight(i));
         Ok(Evaluation {
             mean: self.hypothesis().mean(),
-            excess: ledger.map_or(1.0, |l| l.excess(self.loss(), factor, label, weight)),
+            excess: ledger.map_or(1.0, |ledger| ledger.excess(self.loss(), factor, data)),
             factor: ledger.map(|_| factor),
             square: Some(0.0),
             loss: 0.0,
@@ -151,7 +149,7 @@ impl<H: Hypothesis> Evaluation<H> {
         let image = (self.cross / n - half_lambda * last) / (self.excess * self.excess);
         let primal = half_lambda * result + self.loss / n;
         if !primal.is_finite() {
-            return Err(Error::non_finite("X", format_args!("the objective overflows")));
+            return Err(Error::non_finite("X", "the objective overflows"));
         }
         let dual = self.factor.map_or(f64::NAN, |_| -self.conjugate / n - image);
         Ok(Certificate { primal, dual })

@@ -35,11 +35,7 @@ impl<'a, S: Scalar> Examples<'a, S> {
         let lengths = [("y", Some(y.len())), ("sample_weight", weight.map(<[f64]>::len))];
         for (name, len) in lengths {
             if let Some(len) = len.filter(|&len| len != n) {
-                return Err(Error::shape(
-                    name,
-                    format_args!("one entry per row of X, {n}"),
-                    format_args!("{len}"),
-                ));
+                return Err(Error::shape(name, format_args!("one entry per row of X, {n}"), len));
             }
         }
         if let Some(weight) = weight {
@@ -91,6 +87,15 @@ impl<'a, S: Scalar> Examples<'a, S> {
     /// The mean of the weights; 1 where none are given. O(n_rows).
     pub fn mean_weight(&self) -> f64 {
         self.weight.map_or(1.0, |w| w.iter().sum::<f64>() / w.len().max(1) as f64)
+    }
+
+    /// Refuses data of another number of examples than there are dual variables for.
+    pub(crate) fn check_len(&self, n_examples: usize) -> Result<(), Error> {
+        if self.len() != n_examples {
+            let want = format_args!("{n_examples} rows, as there are dual variables");
+            return Err(Error::shape("X", want, self.len()));
+        }
+        Ok(())
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::scalar::Scalar;
+use crate::scaled::Scaled;
 
 /// One element w of a Hilbert space per output, kept as `w = a v` so that shrinking all of it costs
 /// one multiplication. [`Trainer`](crate::Trainer) drives it; a new kind of w implements this.
@@ -74,16 +75,37 @@ pub trait Hypothesis: Sync {
     fn share(&self, _i: usize, _scores: &[f64]) -> Option<f64> {
         None
     }
+    /// The scale a, and what is carried with it.
+    fn scaled(&self) -> &Scaled;
+    /// The scale, about to change while v stays.
+    fn scaled_mut(&mut self) -> &mut Scaled;
+    /// Moves all of the scale but `a` into v, leaving w as it is. O(size of w).
+    fn fold(&mut self, a: f64);
     /// `w *= c`, for `c >= 0`. O(1), but for rare foldings of a into v.
-    fn scale(&mut self, c: f64);
+    #[inline(always)]
+    fn scale(&mut self, c: f64) {
+        if self.scaled_mut().shrink(c) {
+            self.fold(1.0);
+        }
+    }
     /// Sets a, leaving v as it is. For a trainer that knows `w = a v` in closed form.
-    fn set_scale(&mut self, a: f64);
+    #[inline(always)]
+    fn set_scale(&mut self, a: f64) {
+        self.scaled_mut().a = a;
+    }
     /// Sets a, leaving w as it is. O(size of w), unless a is that already.
-    fn rebase(&mut self, a: f64);
+    fn rebase(&mut self, a: f64) {
+        if a != self.scaled().a {
+            self.fold(a);
+        }
+    }
     /// Says whether `||w||^2` will be asked for at every step, where carrying it along costs something.
     fn carry_norm(&mut self, _wanted: bool) {}
     /// `||w||^2` over all outputs. O(1), unless it is not carried along.
-    fn norm2(&self) -> f64;
+    #[inline(always)]
+    fn norm2(&self) -> f64 {
+        self.scaled().norm2()
+    }
     /// Whether w is surely 0.
     fn is_zero(&self) -> bool {
         self.norm2() == 0.0
@@ -97,7 +119,9 @@ pub trait Hypothesis: Sync {
     /// Counts the present w, with this weight, in the average. O(1).
     fn average(&mut self, weight: f64);
     /// The sum of the weights of all that was counted in the average.
-    fn average_weight(&self) -> f64;
+    fn average_weight(&self) -> f64 {
+        self.scaled().sum_q
+    }
     /// Scales the weights of all that was counted in the average so that their sum is this; 0 forgets it.
     /// O(size of w), unless nothing was counted.
     fn set_average_weight(&mut self, sum: f64);
@@ -105,6 +129,15 @@ pub trait Hypothesis: Sync {
     fn mean(&self) -> Option<Self>
     where
         Self: Sized;
+}
+
+/// Refuses a w without outputs or features.
+pub(crate) fn check_shape(outputs: usize, n_features: usize) -> Result<(), Error> {
+    if outputs == 0 || n_features == 0 {
+        let got = format_args!("{outputs} and {n_features}");
+        return Err(Error::shape("w", "at least one output and one feature", got));
+    }
+    Ok(())
 }
 
 /// A [`Hypothesis`] of a fixed shape, of which averages are taken.

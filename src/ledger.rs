@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::loss::Loss;
-use crate::scalar::others_than_0;
+use crate::scalar::{Scalar, others_than_0};
 use crate::table::Table;
 
 /// Whose memory it is.
@@ -109,21 +110,20 @@ impl Ledger {
         self.sums.as_ref().map_or(0.0, |sums| sums.dot(i, factor, scores))
     }
 
-    /// The smallest `c >= 1` for which `factor / c` times the ledger is feasible in the dual.
-    pub(crate) fn excess<L: Loss>(
+    /// The smallest `c >= 1` for which `factor / c` times the ledger, of these examples, is feasible in the dual.
+    pub(crate) fn excess<L: Loss, S: Scalar>(
         &self,
         loss: &L,
         factor: f64,
-        label: impl Fn(usize) -> u32,
-        weight: impl Fn(usize) -> f64,
+        data: &Examples<'_, S>,
     ) -> f64 {
         let mut dual = vec![0.0; self.outputs];
         let mut most: f64 = 1.0;
         for i in 0..self.len() {
-            let weight = weight(i);
+            let weight = data.weight(i);
             if weight > 0.0 {
                 self.dual(i, factor / weight, &mut dual);
-                most = most.max(loss.excess(&dual, label(i)));
+                most = most.max(loss.excess(&dual, data.label(i)));
             }
         }
         most

@@ -9,8 +9,8 @@
 //!   stale and a row without repeated columns; this needs neither.
 
 use crate::data::{Matrix, Row, same_features};
-use crate::error::Error;
-use crate::hypothesis::{Combine, Hypothesis};
+use crate::error::{Error, check_lengths};
+use crate::hypothesis::{Combine, Hypothesis, check_shape};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
 use crate::scaled::Scaled;
@@ -68,13 +68,7 @@ impl<S: Scalar> Linear<S> {
     /// Zero weights for `outputs` scores of `n_features` features. `constant` is the value of the
     /// constant feature whose weight is the intercept, 0 for no intercept.
     pub fn new(outputs: usize, n_features: usize, constant: f64) -> Result<Self, Error> {
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one weight"),
-                format_args!("{outputs} * {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         Linear::from_state(
             n_features,
             LinearState {
@@ -90,19 +84,11 @@ impl<S: Scalar> Linear<S> {
     pub fn from_state(n_features: usize, state: LinearState<S>) -> Result<Self, Error> {
         let outputs = state.b.len();
         let averaging = !state.u.is_empty();
-        for (name, len, want) in [
+        check_lengths(&[
             ("v", state.v.len(), outputs.saturating_mul(n_features)),
             ("u", state.u.len(), if averaging { state.v.len() } else { 0 }),
             ("ub", state.ub.len(), if averaging { outputs } else { 0 }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
+        ])?;
         if !(state.constant >= 0.0 && state.constant.is_finite()) {
             return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
         }
@@ -253,14 +239,6 @@ impl<S: Scalar> Linear<S> {
             w.ub[o] += c * w.constant;
         }
     }
-
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let w = &mut self.state;
-        let fold = w.scale.fold(a);
-        fold.apply(&mut w.v, &mut w.u);
-        fold.apply(&mut w.b, &mut w.ub);
-    }
 }
 
 /// Weights of several outputs, for products of matrices; see [`Linear::panel`].
@@ -343,33 +321,27 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
-    #[inline(always)]
-    fn scale(&mut self, c: f64) {
-        if self.state.scale.shrink(c) {
-            self.fold(1.0);
-        }
-    }
-
-    #[inline(always)]
-    fn set_scale(&mut self, a: f64) {
-        self.state.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.state.scale.a {
-            self.fold(a);
-        }
-    }
-
-    #[inline(always)]
-    fn norm2(&self) -> f64 {
-        self.state.scale.norm2()
-    }
-
     fn norm2_afresh(&self) -> f64 {
         let v = self.state.v.iter().map(|v| v.to_f64() * v.to_f64());
         let b = self.state.b.iter().map(|b| b * b);
         self.state.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
+    }
+
+    #[inline(always)]
+    fn scaled(&self) -> &Scaled {
+        &self.state.scale
+    }
+
+    #[inline(always)]
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.state.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let w = &mut self.state;
+        let fold = w.scale.fold(a);
+        fold.apply(&mut w.v, &mut w.u);
+        fold.apply(&mut w.b, &mut w.ub);
     }
 
     #[inline(always)]
@@ -380,10 +352,6 @@ impl<S: Scalar> Hypothesis for Linear<S> {
             w.ub = vec![0.0; w.b.len()];
         }
         w.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.state.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
@@ -412,7 +380,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 impl<S: Scalar> Combine for Linear<S> {
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error> {
         let Some((_, first)) = parts.first() else {
-            return Err(Error::shape("models", format_args!("at least one"), format_args!("0")));
+            return Err(Error::shape("models", "at least one", "0"));
         };
         let shape = |w: &Self| (w.outputs(), w.n_features, w.state.constant);
         if let Some((_, other)) = parts.iter().find(|(_, w)| shape(w) != shape(first)) {

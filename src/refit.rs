@@ -53,12 +53,12 @@ pub struct Refit<S, L> {
     computed: usize,
     pass: Option<Pass>,
     /// Visits of the epoch at hand.
-    visits: u64,
+    pub(crate) visits: u64,
     /// The evaluation or the leap under way, where there is one; the next row.
     evaluation: Option<(DualEvaluation, usize)>,
     /// Weights that have drifted are being made anew: what was found, and the next row.
     renewed: Option<(Certificate, usize)>,
-    leap: Option<Descent>,
+    pub(crate) leap: Option<Descent>,
 }
 
 impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
@@ -71,7 +71,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         bytes: usize,
     ) -> Result<Self, Error> {
         if losses.is_empty() {
-            return Err(Error::shape("losses", format_args!("one at least"), format_args!("none")));
+            return Err(Error::shape("losses", "one at least", "none"));
         }
         let room = bytes / (span.dimension() * size_of::<S>());
         let all = n_examples <= room.max(WINDOW);
@@ -118,20 +118,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// The strength of the regularisation.
     pub(crate) fn lambda(&self) -> f64 {
         self.ascents[self.problem].lambda()
-    }
-
-    /// Counts visits of the epoch at hand.
-    pub(crate) fn count(&mut self, visits: u64) {
-        self.visits += visits;
-    }
-
-    /// How many there were.
-    pub(crate) fn take_count(&mut self) -> u64 {
-        std::mem::take(&mut self.visits)
-    }
-
-    fn ascent(&mut self) -> &mut DualAscent<L> {
-        &mut self.ascents[self.problem]
     }
 
     /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
@@ -195,7 +181,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// To be asked when a pass is over: whether it is time for a [`certificate`](Refit::certificate).
     pub fn epoch_is_over(&mut self, tol: f64) -> bool {
-        self.ascent().epoch_is_over(tol)
+        self.ascents[self.problem].epoch_is_over(tol)
     }
 
     /// Whether the last pass suggests that the relative gap is at most `tol`.
@@ -206,11 +192,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// [`DualAscent::narrows`].
     pub fn narrows(&self) -> bool {
         self.ascents[self.problem].narrows()
-    }
-
-    /// Whether a leap is under way.
-    pub(crate) fn is_leaping(&self) -> bool {
-        self.leap.is_some()
     }
 
     /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
@@ -361,14 +342,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
         self.span.check_features(data.rows().n_features())?;
-        if data.len() != self.features.n_rows() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} rows, as there are dual variables", self.features.n_rows()),
-                format_args!("{}", data.len()),
-            ));
-        }
-        Ok(())
+        data.check_len(self.features.n_rows())
     }
 }
 

@@ -98,17 +98,13 @@ impl Regret {
     pub fn from_numbers(numbers: &[f64]) -> Result<Self, Error> {
         let [loss, curvature, steps, inverse_eta, moved, largest, delay, flight @ ..] = numbers
         else {
-            return Err(Error::shape(
-                "regret",
-                format_args!("at least 7 numbers"),
-                format_args!("{}", numbers.len()),
-            ));
+            return Err(Error::shape("regret", "at least 7 numbers", numbers.len()));
         };
         if flight.len() % 2 != 0 {
             return Err(Error::shape(
                 "regret",
-                format_args!("two numbers for each gradient in flight"),
-                format_args!("{}", flight.len()),
+                "two numbers for each gradient in flight",
+                flight.len(),
             ));
         }
         Ok(Regret {

@@ -222,7 +222,7 @@ where
             return Err(Error::shape(
                 "parts",
                 format_args!("one for each of {} shards", self.trainers.len()),
-                format_args!("{}", parts.len()),
+                parts.len(),
             ));
         }
         let mut shards: Vec<_> = self.trainers.iter_mut().zip(&mut self.reports).collect();

@@ -264,7 +264,7 @@ impl<S: Scalar> Factor<S> {
         if basis.is_empty() {
             return Err(Error::shape(
                 "landmarks",
-                format_args!("one at least with k(x, x) > 0"),
+                "one at least with k(x, x) > 0",
                 format_args!("{} without", rows.len()),
             ));
         }

@@ -162,7 +162,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Err(Error::shape(
                 "w",
                 format_args!("{outputs} outputs, as the loss has"),
-                format_args!("{}", hypothesis.outputs()),
+                hypothesis.outputs(),
             ));
         }
         hypothesis.carry_norm(!params.set.is_everything());
@@ -221,7 +221,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Err(Error::shape(
                 "regret",
                 format_args!("an account of the {} gradients in flight", self.flights.len()),
-                format_args!("{}", regret.flight.len()),
+                regret.flight.len(),
             ));
         }
         self.regret = Some(regret);
@@ -338,7 +338,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Err(Error::shape(
                 "X",
                 format_args!("{} rows, as the ledger has", ledger.len()),
-                format_args!("{n}"),
+                n,
             ));
         }
         let outputs = self.hypothesis.outputs();

@@ -41,6 +41,14 @@ enum Store<S> {
     Columns(Vec<usize>),
 }
 
+/// Refuses squared norms that are none.
+pub(crate) fn check_norms<S: Scalar>(norms: &[S]) -> Result<(), Error> {
+    match norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0) {
+        Some(norm) => Err(Error::parameter("norms", norm, ">= 0")),
+        None => Ok(()),
+    }
+}
+
 /// How the features of [`Vectors`] are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -75,14 +83,12 @@ impl<S: Scalar> Vectors<S> {
 
     /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
-        let store = match &self.store {
-            Store::Packed(_) => Store::Packed(Vec::new()),
-            Store::Sparse { .. } => {
-                Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
-            }
-            Store::Columns(_) => Store::Columns(Vec::new()),
+        let layout = match self.store {
+            Store::Packed(_) => Layout::Dense,
+            Store::Sparse { .. } => Layout::Sparse,
+            Store::Columns(_) => Layout::Columns,
         };
-        Vectors { n_features: self.n_features, norms: Vec::new(), len: 0, store }
+        Vectors::new(self.n_features, layout)
     }
 
     /// None again; the room stays.

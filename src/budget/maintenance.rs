@@ -171,7 +171,7 @@ impl<S: Scalar> Budgeted<S> {
         let z = self.support.between(m, n, h);
         if self.carries_norm {
             let gone = self.product_with(m) + self.product_with(n);
-            self.scale.norm2 += 2.0 * (self.product(z.row(), &merged) - gone) + degradation;
+            self.scale.norm2 += 2.0 * (self.product(Row::Dense(&z), &merged) - gone) + degradation;
         }
 
         let Budgeted { support, panel, scratch, distances, .. } = self;
@@ -306,10 +306,7 @@ impl<S: Scalar> Budgeted<S> {
                 u.iter_mut().zip(of_u).for_each(|(u, c)| *u += d * c);
             }
         }
-        let hole = support.hole;
-        for slot in (0..support.slots()).filter(|&slot| Some(slot) != hole) {
-            support.settle(slot);
-        }
+        support.settle_all();
         panel.spread(&gram.d, coef);
     }
 

@@ -26,7 +26,7 @@ mod support;
 use crate::data::{Matrix, Row, same_features};
 use crate::error::Error;
 use crate::expansion::{Expansion, stays_within};
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
@@ -124,13 +124,7 @@ impl<S: Scalar> Budgeted<S> {
         sparse: bool,
     ) -> Result<Self, Error> {
         kernel.check()?;
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one output and one feature"),
-                format_args!("{outputs} and {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         if budget == Some(0) {
             return Err(Error::parameter("budget", 0, ">= 1"));
         }
@@ -216,7 +210,7 @@ impl<S: Scalar> Budgeted<S> {
                 *coef = a * v;
             }
             let norm = self.support.norms[slot];
-            self.support.with_row(slot, |row| model.append_vector(row, &coef, norm));
+            model.append_vector(self.support.row(slot), &coef, norm);
         }
         Ok(model)
     }
@@ -224,12 +218,10 @@ impl<S: Scalar> Budgeted<S> {
     /// Calls `f(column, value)` for every feature that is not 0 of the k-th vector.
     pub fn for_each(&self, k: usize, mut f: impl FnMut(usize, S)) {
         if let Some(slot) = self.support.occupied().nth(k) {
-            self.support.with_row(slot, |row| {
-                row.for_each(|j, x| {
-                    if x != 0.0 {
-                        f(j, S::from_f64(x));
-                    }
-                });
+            self.support.row(slot).for_each(|j, x| {
+                if x != 0.0 {
+                    f(j, S::from_f64(x));
+                }
             });
         }
     }
@@ -242,21 +234,20 @@ impl<S: Scalar> Budgeted<S> {
             return Err(Error::shape(
                 "coefs",
                 format_args!("{} x {outputs} entries", self.n_vectors()),
-                format_args!("{}", coefs.len()),
+                coefs.len(),
             ));
         }
         if let Some(c) = coefs.iter().find(|c| !c.is_finite()) {
             return Err(Error::parameter("coefs", c, "finite"));
         }
-        let slots: Vec<usize> = self.support.occupied().collect();
-        for (slot, coef) in slots.into_iter().zip(coefs.chunks(outputs)) {
+        for (slot, coef) in self.support.occupied().zip(coefs.chunks(outputs)) {
             let v = &mut self.support.v[slot * outputs..(slot + 1) * outputs];
             v.copy_from_slice(coef);
             balance(v);
         }
         (self.support.u, self.support.averaging) = (Vec::new(), false);
         self.scale = Scaled::default();
-        self.settle();
+        self.support.settle_all();
         self.carry_norm(self.carries_norm);
         self.panel.clear();
         Ok(())
@@ -267,7 +258,7 @@ impl<S: Scalar> Budgeted<S> {
     fn see_slot(&mut self, slot: usize) {
         let merging = self.maintenance == Maintenance::Merge;
         let mut panel = self.panel.empty();
-        self.support.with_row(slot, |row| panel.push(slot, row));
+        panel.push(slot, self.support.row(slot));
         panel.measure(&self.support);
         panel.column(merging, 0, &mut self.scratch.column);
     }
@@ -305,7 +296,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// `<w, sum_o v_o phi(z)>` over a: of w with what a vector has brought to it.
     fn product_with(&self, slot: usize) -> f64 {
-        self.support.with_row(slot, |row| self.product(row, self.support.coef(slot)))
+        self.product(self.support.row(slot), self.support.coef(slot))
     }
 
     /// Gives a row a slot, without coefficients.
@@ -351,7 +342,7 @@ impl<S: Scalar> Budgeted<S> {
         for slots in slots.chunks(WIDTH) {
             panel.clear();
             for &slot in slots {
-                self.support.with_row(slot, |row| panel.push(slot, row));
+                panel.push(slot, self.support.row(slot));
             }
             panel.measure(&self.support);
             panel.score(&self.support);
@@ -372,22 +363,6 @@ impl<S: Scalar> Budgeted<S> {
         let mut means: Vec<f64> = self.support.v.iter().zip(&self.support.u).map(mean).collect();
         means.chunks_mut(self.support.outputs).for_each(balance);
         Some(means)
-    }
-
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let fold = self.scale.fold(a);
-        fold.apply(&mut self.support.v, &mut self.support.u);
-        self.settle();
-        self.panel.scale(fold.c);
-    }
-
-    /// Brings up to date what follows from the coefficients.
-    fn settle(&mut self) {
-        let hole = self.support.hole;
-        for slot in (0..self.support.slots()).filter(|&slot| Some(slot) != hole) {
-            self.support.settle(slot);
-        }
     }
 
     /// Refuses so many examples to come where there is no memory for what they may add.
@@ -505,16 +480,6 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         }
     }
 
-    fn set_scale(&mut self, a: f64) {
-        self.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.scale.a {
-            self.fold(a);
-        }
-    }
-
     fn carry_norm(&mut self, wanted: bool) {
         self.carries_norm = wanted;
         if wanted {
@@ -540,16 +505,27 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         S::from_f64(self.scale.a * sum.sqrt()).to_f64().is_finite()
     }
 
+    fn scaled(&self) -> &Scaled {
+        &self.scale
+    }
+
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.support.v, &mut self.support.u);
+        self.support.settle_all();
+        self.panel.scale(fold.c);
+    }
+
     fn average(&mut self, weight: f64) {
         if !self.scale.averages() {
             self.support.u = vec![0.0; self.support.v.len()];
             self.support.averaging = true;
         }
         self.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {
@@ -567,7 +543,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         mean.support.v = v;
         (mean.support.u, mean.support.averaging) = (Vec::new(), false);
         mean.scale = Scaled::default();
-        mean.settle();
+        mean.support.settle_all();
         mean.carry_norm(self.carries_norm);
         mean.panel = self.panel.empty();
         Some(mean)

@@ -2,10 +2,11 @@
 
 use super::Budgeted;
 use crate::data::Matrix;
-use crate::error::Error;
+use crate::error::{Error, check_lengths};
 use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
+use crate::vectors::check_norms;
 
 /// All that a [`Budgeted`] holds beside its vectors, in plain parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,28 +53,18 @@ impl<S: Scalar> Budgeted<S> {
         self.check_features(x.n_features())?;
         let (n, outputs) = (x.n_rows(), self.support.outputs);
         let averaging = state.scale.averages();
-        for (name, len, want) in [
+        check_lengths(&[
             ("support", self.n_vectors(), 0),
             ("v", state.v.len(), n * outputs),
             ("u", state.u.len(), if averaging { n * outputs } else { 0 }),
             ("born", state.born.len(), n),
             ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
+        ])?;
         if n > self.budget.unwrap_or(usize::MAX) {
             return Err(Error::parameter("support", n, "vectors within the budget"));
         }
         state.scale.check()?;
-        if let Some(norm) = state.norms.iter().find(|norm| norm.is_nan() || **norm < 0.0) {
-            return Err(Error::parameter("norms", norm, ">= 0"));
-        }
+        check_norms(&state.norms)?;
         self.support.reserve(n)?;
         for k in 0..n {
             let slot = self.support.insert(x.row(k), state.born[k]);

@@ -139,7 +139,7 @@ impl<S: Scalar> Support<S> {
     }
 
     /// The numbers of the slots that hold a vector.
-    pub fn occupied(&self) -> impl Iterator<Item = usize> + Clone {
+    pub fn occupied(&self) -> impl Iterator<Item = usize> + Clone + use<S> {
         let hole = self.hole;
         (0..self.slots()).filter(move |&slot| Some(slot) != hole)
     }
@@ -240,9 +240,9 @@ impl<S: Scalar> Support<S> {
                 return false;
             }
             let features = features.get_or_insert_with(|| self.features_of(x));
-            match &self.store {
-                Store::Dense(rows) => rows[slot * self.n_features..].starts_with(features),
-                Store::Sparse(rows) => self.features_of(rows[slot].row()) == *features,
+            match self.row(slot) {
+                Row::Dense(own) => own == features,
+                own => self.features_of(own) == *features,
             }
         })
     }
@@ -296,31 +296,24 @@ impl<S: Scalar> Support<S> {
     }
 
     /// `h x_m + (1 - h) x_n`.
-    pub fn between(&self, m: usize, n: usize, h: f64) -> OwnedRow<S> {
-        let (mut x, mut z) =
-            (vec![S::default(); self.n_features], vec![S::default(); self.n_features]);
+    pub fn between(&self, m: usize, n: usize, h: f64) -> Vec<S> {
+        let mut x = vec![S::default(); self.n_features];
+        let mut z = x.clone();
         self.write(m, &mut x);
         self.write(n, &mut z);
         for (z, x) in z.iter_mut().zip(&x) {
             *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
         }
-        OwnedRow::Dense(z)
+        z
     }
 
     /// Puts another vector in the place of one.
-    pub fn replace(&mut self, slot: usize, z: OwnedRow<S>, born: u64) {
-        self.measure(slot, z.row().norm2());
+    pub fn replace(&mut self, slot: usize, z: Vec<S>, born: u64) {
+        self.measure(slot, Row::Dense(&z).norm2());
         self.born[slot] = born;
-        match (&mut self.store, z) {
-            (Store::Dense(rows), OwnedRow::Dense(z)) => {
-                rows[slot * self.n_features..(slot + 1) * self.n_features].copy_from_slice(&z);
-            }
-            (Store::Dense(rows), z) => {
-                let row = &mut rows[slot * self.n_features..(slot + 1) * self.n_features];
-                row.fill(S::default());
-                add_features(z.row(), row);
-            }
-            (Store::Sparse(rows), z) => rows[slot] = z,
+        match &mut self.store {
+            Store::Dense(rows) => rows[slot * z.len()..(slot + 1) * z.len()].copy_from_slice(&z),
+            Store::Sparse(rows) => rows[slot] = OwnedRow::Dense(z),
         }
     }
 
@@ -334,6 +327,11 @@ impl<S: Scalar> Support<S> {
             sum += *coef * *coef;
         }
         self.size[slot] = sum * self.own[slot].abs();
+    }
+
+    /// Brings up to date what follows from all coefficients.
+    pub fn settle_all(&mut self) {
+        self.occupied().for_each(|slot| self.settle(slot));
     }
 
     /// Takes a vector out: its slot becomes the hole.
@@ -358,22 +356,27 @@ impl<S: Scalar> Support<S> {
 
     /// Writes the features of a vector.
     pub fn write(&self, slot: usize, out: &mut [S]) {
-        match &self.store {
-            Store::Dense(rows) => {
-                out.copy_from_slice(&rows[slot * self.n_features..(slot + 1) * self.n_features]);
-            }
-            Store::Sparse(rows) => out.copy_from_slice(&self.features_of(rows[slot].row())),
+        match self.row(slot) {
+            Row::Dense(x) => out.copy_from_slice(x),
+            x => out.copy_from_slice(&self.features_of(x)),
         }
     }
 
-    /// Calls `f` on a vector as a row.
-    pub fn with_row<T>(&self, slot: usize, f: impl FnOnce(Row<'_, S>) -> T) -> T {
+    /// A vector.
+    pub fn row(&self, slot: usize) -> Row<'_, S> {
+        let d = self.n_features;
         match &self.store {
-            Store::Dense(rows) => {
-                let d = self.n_features;
-                f(Row::Dense(&rows[slot * d..(slot + 1) * d]))
-            }
-            Store::Sparse(rows) => f(rows[slot].row()),
+            Store::Dense(rows) => Row::Dense(&rows[slot * d..(slot + 1) * d]),
+            Store::Sparse(rows) => rows[slot].row(),
+        }
+    }
+
+    /// All slots' vectors.
+    fn matrix(&self) -> Result<Matrix<'_, S>, Error> {
+        let (slots, d) = (self.slots(), self.n_features);
+        match &self.store {
+            Store::Dense(values) => Dense::new(&values[..slots * d], slots, d).map(Matrix::Dense),
+            Store::Sparse(rows) => Ok(Matrix::Owned(rows, d)),
         }
     }
 
@@ -399,17 +402,8 @@ impl<S: Scalar> Support<S> {
             let slots = task * rows..task * rows + k.len();
             let numbers = &self.numbers[slots.clone()];
             let out = Lanes::flatten(k);
-            match &self.store {
-                Store::Dense(values) => {
-                    let values = &values[..self.slots() * self.n_features];
-                    if let Ok(x) = Dense::new(values, self.slots(), self.n_features) {
-                        vectors.products(&x.into(), numbers, 0..vectors.len(), out, WIDTH);
-                    }
-                }
-                Store::Sparse(rows) => {
-                    let x = Matrix::Owned(rows, self.n_features);
-                    vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
-                }
+            if let Ok(x) = self.matrix() {
+                vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
             }
             match self.kernel {
                 Kernel::Rbf { gamma } => {

@@ -22,7 +22,7 @@ mod state;
 
 use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -113,13 +113,7 @@ impl<S: Scalar> Expansion<S> {
         layout: Layout,
     ) -> Result<Self, Error> {
         kernel.check()?;
-        if outputs == 0 || n_features == 0 {
-            return Err(Error::shape(
-                "w",
-                format_args!("at least one output and one feature"),
-                format_args!("{outputs} and {n_features}"),
-            ));
-        }
+        check_shape(outputs, n_features)?;
         let layout = if kernel == Kernel::Precomputed { Layout::Columns } else { layout };
         let vectors = Vectors::new(n_features, layout);
         let panel = Panel::new(&vectors, outputs);
@@ -151,7 +145,7 @@ impl<S: Scalar> Expansion<S> {
         if self.n_vectors() > 0 || n_rows >= NOWHERE as usize {
             return Err(Error::shape(
                 "w",
-                format_args!("no support vectors yet, and fewer than 2^32 rows to come"),
+                "no support vectors yet, and fewer than 2^32 rows to come",
                 format_args!("{} and {n_rows}", self.n_vectors()),
             ));
         }
@@ -234,13 +228,14 @@ impl<S: Scalar> Expansion<S> {
         self.vectors.for_each(slot, f);
     }
 
-    /// Appends a row with its coefficients. `set_norm2` must follow.
-    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
+    /// Appends a row with its coefficients; returns its slot. `set_norm2` must follow.
+    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) -> usize {
         let slot = self.append(i, x);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
             self.v[place] = S::from_f64(coef / self.scale.a);
         }
+        slot
     }
 
     /// Says what `||w||^2` is.
@@ -297,12 +292,8 @@ impl<S: Scalar> Expansion<S> {
 
     /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
     pub(crate) fn append_vector(&mut self, x: Row<'_, S>, coef: &[f64], norm: S) {
-        let slot = self.append(self.n_vectors(), x);
+        let slot = self.put(self.n_vectors(), x, coef);
         self.vectors.set_norm(slot, norm);
-        for (o, coef) in coef.iter().enumerate() {
-            let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.scale.a);
-        }
         self.scale.norm2 = f64::NAN;
     }
 
@@ -382,13 +373,6 @@ impl<S: Scalar> Expansion<S> {
             }
         }
         sum
-    }
-
-    /// Moves all of the scale but `a` into v, leaving w as it is.
-    fn fold(&mut self, a: f64) {
-        let fold = self.scale.fold(a);
-        fold.apply(&mut self.v, &mut self.u);
-        self.panel.scale(fold.c);
     }
 
     /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
@@ -555,26 +539,6 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         (self.self_kernel(i, x) * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
-    fn scale(&mut self, c: f64) {
-        if self.scale.shrink(c) {
-            self.fold(1.0);
-        }
-    }
-
-    fn set_scale(&mut self, a: f64) {
-        self.scale.a = a;
-    }
-
-    fn rebase(&mut self, a: f64) {
-        if a != self.scale.a {
-            self.fold(a);
-        }
-    }
-
-    fn norm2(&self) -> f64 {
-        self.scale.norm2()
-    }
-
     /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
     fn norm2_afresh(&self) -> f64 {
         if self.scale.norm2.is_nan() { self.square() } else { self.norm2() }
@@ -589,15 +553,25 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         Some(scores.iter().enumerate().map(|(o, score)| coef(o) * score).sum())
     }
 
+    fn scaled(&self) -> &Scaled {
+        &self.scale
+    }
+
+    fn scaled_mut(&mut self) -> &mut Scaled {
+        &mut self.scale
+    }
+
+    fn fold(&mut self, a: f64) {
+        let fold = self.scale.fold(a);
+        fold.apply(&mut self.v, &mut self.u);
+        self.panel.scale(fold.c);
+    }
+
     fn average(&mut self, weight: f64) {
         if !self.scale.averages() {
             self.u = vec![0.0; self.v.len()];
         }
         self.scale.average(weight);
-    }
-
-    fn average_weight(&self) -> f64 {
-        self.scale.sum_q
     }
 
     fn set_average_weight(&mut self, sum: f64) {

@@ -2,10 +2,11 @@
 
 use super::{Expansion, NOWHERE};
 use crate::data::Matrix;
-use crate::error::Error;
+use crate::error::{Error, check_lengths};
 use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
+use crate::vectors::check_norms;
 
 /// All that an [`Expansion`] holds beside its vectors, in plain parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,28 +48,16 @@ impl<S: Scalar> Expansion<S> {
         self.check_features(x.n_features())?;
         let n = x.n_rows();
         let averaging = state.scale.averages();
-        for (name, len, want) in [
+        check_lengths(&[
             ("support", self.n_vectors(), 0),
             ("support", numbers.map_or(n, <[usize]>::len), n),
             ("v", state.v.len(), n * self.outputs),
             ("u", state.u.len(), if averaging { n * self.outputs } else { 0 }),
             ("counts", state.counts.len(), n),
             ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
-        ] {
-            if len != want {
-                return Err(Error::shape(
-                    name,
-                    format_args!("{want} entries"),
-                    format_args!("{len}"),
-                ));
-            }
-        }
+        ])?;
         state.scale.check()?;
-        if let Some(norm) =
-            state.norms.iter().find(|norm| norm.to_f64().is_nan() || norm.to_f64() < 0.0)
-        {
-            return Err(Error::parameter("norms", norm, ">= 0"));
-        }
+        check_norms(&state.norms)?;
         // Without slots, rows have numbers that nobody will ask for.
         let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
         let rows = if slots == 0 { NOWHERE as usize } else { slots };

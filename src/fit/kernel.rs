@@ -24,25 +24,31 @@ pub trait Machine: Hypothesis + Clone + Send {
     const TOGETHER: usize;
     /// How many vectors there are.
     fn n_vectors(&self) -> usize;
-    /// Numbers the rows of a fit and caches kernel values of so many bytes for later epochs, where rows are remembered.
-    fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error>;
-    /// Forgets what is cached for later epochs; and, if the matrix is no longer the same, its rows.
-    fn forget(&mut self, rows: bool);
     /// What predicts.
     fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
-    /// Dual ascent from where a trainer is, where there is any.
-    fn ascent<L: Loss + Clone>(
-        trainer: &Trainer<Self, L>,
-        data: &Examples<'_, Self::Scalar>,
-        cache: usize,
-    ) -> Result<Option<KernelAscent<Self::Scalar, L>>, Error>;
-    /// The w that dual ascent has come to, where there is any.
-    fn ascended<L: Loss>(
-        ascent: &mut KernelAscent<Self::Scalar, L>,
-        data: &Examples<'_, Self::Scalar>,
-    ) -> Result<Option<Self>, Error>;
     /// Whether the objective is evaluated: not where a budget moves w away from any certificate.
     const EVALUATES: bool;
+    /// Numbers the rows of a fit and caches kernel values of so many bytes for later epochs, where rows are remembered.
+    fn number(&mut self, _n_rows: usize, _cache: usize) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Forgets what is cached for later epochs; and, if the matrix is no longer the same, its rows.
+    fn forget(&mut self, _rows: bool) {}
+    /// Dual ascent from where a trainer is, where there is any.
+    fn ascent<L: Loss + Clone>(
+        _trainer: &Trainer<Self, L>,
+        _data: &Examples<'_, Self::Scalar>,
+        _cache: usize,
+    ) -> Result<Option<KernelAscent<Self::Scalar, L>>, Error> {
+        Ok(None)
+    }
+    /// The w that dual ascent has come to, where there is any.
+    fn ascended<L: Loss>(
+        _ascent: &mut KernelAscent<Self::Scalar, L>,
+        _data: &Examples<'_, Self::Scalar>,
+    ) -> Result<Option<Self>, Error> {
+        Ok(None)
+    }
 }
 
 impl<S: Scalar> Machine for Expansion<S> {
@@ -93,29 +99,8 @@ impl<S: Scalar> Machine for Budgeted<S> {
         Budgeted::n_vectors(self)
     }
 
-    fn number(&mut self, _: usize, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn forget(&mut self, _: bool) {}
-
     fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Expansion<S>, Error> {
         trainer.hypothesis().model()
-    }
-
-    fn ascent<L: Loss + Clone>(
-        _: &Trainer<Self, L>,
-        _: &Examples<'_, S>,
-        _: usize,
-    ) -> Result<Option<KernelAscent<S, L>>, Error> {
-        Ok(None)
-    }
-
-    fn ascended<L: Loss>(
-        _: &mut KernelAscent<S, L>,
-        _: &Examples<'_, S>,
-    ) -> Result<Option<Self>, Error> {
-        Ok(None)
     }
 }
 
@@ -289,10 +274,6 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         self.sum
     }
 
-    fn estimate(&self, _: &Examples<'_, H::Scalar>, _: f64) -> f64 {
-        f64::NAN
-    }
-
     fn evaluate(
         &mut self,
         data: &Examples<'_, H::Scalar>,
@@ -336,10 +317,6 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
             None => Ascent::Going { rows: 0, anew: false },
             found => Ascent::Epoch { loss: dual.mean_loss(), visits: 0, certificate: found },
         })
-    }
-
-    fn leap(&mut self, _: &Examples<'_, H::Scalar>, _: f64) -> Result<bool, Error> {
-        Ok(false)
     }
 
     fn end_ascent(&mut self, data: &Examples<'_, H::Scalar>) -> Result<(), Error> {

@@ -208,20 +208,12 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         self.parts.first().map_or(0.0, |part| part.trainer.params().lambda)
     }
 
-    fn evaluates_always(&self) -> bool {
-        false
-    }
-
     fn certifies(&self) -> bool {
         self.parts.iter().all(|part| part.trainer.certifies())
     }
 
     fn may_ascend(&self) -> bool {
         self.parts.iter().all(|part| part.trainer.may_ascend())
-    }
-
-    fn cost(&self, _: usize) -> usize {
-        0
     }
 
     fn prepare(&mut self, n_examples: usize, ledger: bool, _: usize) -> Result<(), Error> {

@@ -69,12 +69,14 @@ const STALLED: f64 = 1e-3;
 const RARER: usize = 5;
 
 /// What a [`Fit`] drives: one or more problems over the same rows. Everything is done by instalments of about `size` rows;
-/// in between the problems are whole.
+/// in between the problems are whole. A part that a problem does not have has nothing to do.
 pub trait Problem<S: Scalar>: Send {
     /// The strength of the regularisation.
     fn lambda(&self) -> f64;
     /// Whether an evaluation comes after each step of dual ascent by itself, and one after an epoch costs as much as that.
-    fn evaluates_always(&self) -> bool;
+    fn evaluates_always(&self) -> bool {
+        false
+    }
     /// Whether there is nothing but dual ascent.
     fn only_ascends(&self) -> bool {
         false
@@ -84,24 +86,36 @@ pub trait Problem<S: Scalar>: Send {
     /// Whether dual ascent can go on from there as from the very same w.
     fn may_ascend(&self) -> bool;
     /// About how many multiplications it takes to visit a row, where that may be many.
-    fn cost(&self, n_features: usize) -> usize;
+    fn cost(&self, _n_features: usize) -> usize {
+        0
+    }
     /// All rows from here on are those of one matrix of so many, maybe with what certificates need of them, and kernel
     /// values of so many bytes.
-    fn prepare(&mut self, n_examples: usize, ledger: bool, cache: usize) -> Result<(), Error>;
+    fn prepare(&mut self, _n_examples: usize, _ledger: bool, _cache: usize) -> Result<(), Error> {
+        Ok(())
+    }
     /// Begins an epoch of Pegasos in this order.
     fn begin_epoch(
         &mut self,
-        data: &Examples<'_, S>,
-        order: Box<dyn Order + Send>,
-        shards: usize,
-    ) -> Result<(), Error>;
+        _data: &Examples<'_, S>,
+        _order: Box<dyn Order + Send>,
+        _shards: usize,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
     /// Goes on with it: how many rows were visited, 0 where it is over.
-    fn visit(&mut self, data: &Examples<'_, S>, size: usize) -> Result<usize, Error>;
+    fn visit(&mut self, _data: &Examples<'_, S>, _size: usize) -> Result<usize, Error> {
+        Ok(0)
+    }
     /// What the epoch has seen, summed over the problems.
-    fn seen(&self) -> Report;
+    fn seen(&self) -> Report {
+        Report::default()
+    }
     /// About the relative gap at the end of an epoch of this mean loss, by what is known without a pass over the data; NaN
     /// where that is nothing.
-    fn estimate(&self, data: &Examples<'_, S>, loss: f64) -> f64;
+    fn estimate(&self, _data: &Examples<'_, S>, _loss: f64) -> f64 {
+        f64::NAN
+    }
     /// Goes on with an evaluation of all problems, or of those that may be solved to `tol`: what it has found, once it is
     /// over, with NaN for others.
     fn evaluate(
@@ -112,7 +126,9 @@ pub trait Problem<S: Scalar>: Send {
         size: usize,
     ) -> Result<Option<Certificate>, Error>;
     /// From here on dual ascent goes on.
-    fn begin_ascent(&mut self, data: &Examples<'_, S>, cache: usize) -> Result<(), Error>;
+    fn begin_ascent(&mut self, _data: &Examples<'_, S>, _cache: usize) -> Result<(), Error> {
+        Ok(())
+    }
     /// Goes on with an epoch of it.
     fn ascend(
         &mut self,
@@ -121,9 +137,13 @@ pub trait Problem<S: Scalar>: Send {
         size: usize,
     ) -> Result<Ascent, Error>;
     /// Goes on with a leap; says whether there is more to do.
-    fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error>;
+    fn leap(&mut self, _data: &Examples<'_, S>, _tol: f64) -> Result<bool, Error> {
+        Ok(false)
+    }
     /// Gives the trainers what dual ascent has found, as if they had made it.
-    fn end_ascent(&mut self, data: &Examples<'_, S>) -> Result<(), Error>;
+    fn end_ascent(&mut self, _data: &Examples<'_, S>) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// What a part of an epoch of dual ascent has brought.

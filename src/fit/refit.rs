@@ -8,7 +8,6 @@ use crate::loss::Loss;
 use crate::order::Order;
 use crate::refit::Refit;
 use crate::scalar::Scalar;
-use crate::trainer::Report;
 
 /// What is known of the problems of a [`Refit`] that are being solved.
 pub(crate) struct Solving {
@@ -90,10 +89,6 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         Refit::lambda(self)
     }
 
-    fn evaluates_always(&self) -> bool {
-        false
-    }
-
     fn only_ascends(&self) -> bool {
         true
     }
@@ -104,35 +99,6 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
 
     fn may_ascend(&self) -> bool {
         true
-    }
-
-    fn cost(&self, _: usize) -> usize {
-        0
-    }
-
-    fn prepare(&mut self, _: usize, _: bool, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn begin_epoch(
-        &mut self,
-        _: &Examples<'_, S>,
-        _: Box<dyn Order + Send>,
-        _: usize,
-    ) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn visit(&mut self, _: &Examples<'_, S>, _: usize) -> Result<usize, Error> {
-        Ok(0)
-    }
-
-    fn seen(&self) -> Report {
-        Report::default()
-    }
-
-    fn estimate(&self, _: &Examples<'_, S>, _: f64) -> f64 {
-        f64::NAN
     }
 
     fn evaluate(
@@ -148,10 +114,6 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         self.certify_on(data, size)
     }
 
-    fn begin_ascent(&mut self, _: &Examples<'_, S>, _: usize) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn ascend(
         &mut self,
         data: &Examples<'_, S>,
@@ -163,12 +125,12 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         }
         let report = self.advance(data, size, policy.seed)?;
         let rows = report.examples as usize;
-        self.count(report.examples);
+        self.visits += report.examples;
         if rows > 0 {
             return Ok(Ascent::Going { rows, anew: false });
         }
         if self.epoch_is_over(policy.tol.unwrap_or(0.0)) {
-            let (loss, visits) = (self.mean_loss(), self.take_count());
+            let (loss, visits) = (self.mean_loss(), std::mem::take(&mut self.visits));
             return Ok(Ascent::Epoch { loss, visits, certificate: None });
         }
         // What follows a narrow pass is slower.
@@ -176,13 +138,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
-        if !self.is_leaping() && self.may_be_solved(FAR * tol) {
+        if self.leap.is_none() && self.may_be_solved(FAR * tol) {
             return Ok(false);
         }
         self.go_on_leaping(data, tol)
-    }
-
-    fn end_ascent(&mut self, _: &Examples<'_, S>) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -153,7 +153,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return Err(Error::shape(
                 "X",
                 format_args!("a column for each of its {n} rows, being kernel values"),
-                format_args!("{n_features}"),
+                n_features,
             ));
         }
         data.check(0..n)?;
@@ -206,7 +206,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let Some((ledger, factor)) = trainer.dual_point(n) else {
             return Ok(ascent);
         };
-        let excess = ledger.excess(&ascent.loss, factor, |i| data.label(i), |i| data.weight(i));
+        let excess = ledger.excess(&ascent.loss, factor, data);
         for (i, a) in ascent.dual.chunks_mut(outputs).enumerate() {
             let weight = data.weight(i);
             if weight > 0.0 {
@@ -353,7 +353,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         // lambda ||w||^2 is the mean of <a_i, scores_i>.
         let primal = (cross / 2.0 + loss) / n;
         if !primal.is_finite() {
-            return Err(Error::non_finite("X", format_args!("the objective overflows")));
+            return Err(Error::non_finite("X", "the objective overflows"));
         }
         Ok((Certificate { primal, dual: primal - gap / n }, shares, loss / n))
     }
@@ -434,14 +434,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
-        if data.len() != self.len() {
-            return Err(Error::shape(
-                "X",
-                format_args!("{} rows, as there are dual variables", self.len()),
-                format_args!("{}", data.len()),
-            ));
-        }
-        Ok(())
+        data.check_len(self.len())
     }
 
     /// All scores must learn what coefficients in w have gained, examples x outputs.
