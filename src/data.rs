@@ -347,7 +347,7 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
     #[inline]
     fn dots_wide(self, w: &[f64], n_features: usize, out: &mut [f64]) {
         debug_assert_eq!(n_features, self.0.len());
-        S::dots_wide(self.0, w, out);
+        S::dots(self.0, w, out);
     }
     #[inline]
     fn axpy(self, c: f64, v: &mut [S]) -> f64 {
@@ -355,11 +355,11 @@ impl<S: Scalar> Row for DenseRow<'_, S> {
     }
     #[inline]
     fn dot_wide(self, v: &[f64]) -> f64 {
-        S::dot_wide(self.0, v)
+        S::dot(self.0, v)
     }
     #[inline]
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        S::axpy_wide(c, self.0, v)
+        S::axpy(c, self.0, v)
     }
     #[inline]
     fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
@@ -519,11 +519,11 @@ impl<S: Scalar, I: Index> Row for CsrRow<'_, S, I> {
     }
     #[inline]
     fn dot_wide(self, v: &[f64]) -> f64 {
-        S::gather_dot_wide(self.indices, self.values, v)
+        S::gather_dot(self.indices, self.values, v)
     }
     #[inline]
     fn axpy_wide(self, c: f64, v: &mut [f64]) -> f64 {
-        S::scatter_axpy_wide(c, self.indices, self.values, v)
+        S::scatter_axpy(c, self.indices, self.values, v)
     }
     #[inline]
     fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {

@@ -613,7 +613,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                         let change = (a - coef) * weight * c;
                         if change != 0.0 {
                             moved[b * outputs + o] += change;
-                            S::axpy_wide(change, row, &mut own[o * size..(o + 1) * size]);
+                            S::axpy(change, row, &mut own[o * size..(o + 1) * size]);
                         }
                     }
                 }
@@ -626,7 +626,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let row = &gram[k * stride..k * stride + count];
                 for (o, &change) in moved.iter().enumerate().filter(|(_, c)| **c != 0.0) {
                     gained[k * outputs + o] += change;
-                    S::axpy_wide(change, row, &mut all[o * count..(o + 1) * count]);
+                    S::axpy(change, row, &mut all[o * count..(o + 1) * count]);
                 }
             }
         }
@@ -687,7 +687,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 vectors.kernel_values(kernel, data.rows(), rows, slots, &mut values, CHUNK);
                 for (values, sums) in values.chunks(CHUNK).zip(sums.chunks_mut(outputs)) {
                     for (coefs, sum) in coefs.chunks(CHUNK).zip(sums) {
-                        *sum += S::dot_wide(&values[..len], &coefs[..len]);
+                        *sum += S::dot(&values[..len], &coefs[..len]);
                     }
                 }
             }

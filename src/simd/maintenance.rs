@@ -3,13 +3,11 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
 
-use super::body::{Float, LANES, Lanes, WIDTH};
-use crate::scalar::Scalar;
+use super::body::{Float, LANES, Lanes, Processor, WIDTH};
 
-/// Replaces products of [`WIDTH`] examples with vectors by kernel values `e^(-gamma ||x - z||^2)`, and writes
-/// the squared distances; given the `<z, z>`, one for each row of the block, and the `<x, x>`.
 #[inline(always)]
-pub fn gaussian<const FMA: bool, S: Scalar + Float>(
+pub fn gaussian<P: Processor, S: Float>(
+    _: P,
     gamma: f64,
     zz: &[S],
     xx: &[S; WIDTH],
@@ -19,18 +17,18 @@ pub fn gaussian<const FMA: bool, S: Scalar + Float>(
     let (minus_gamma, minus_two) = (S::from_f64(-gamma), S::from_f64(-2.0));
     for ((zz, values), distances) in zz.iter().zip(block).zip(distances) {
         for l in 0..WIDTH {
-            let distance = minus_two.mul_add_if_fast::<FMA>(values.0[l], xx[l] + *zz);
+            let distance = minus_two.mul_add_if_fast::<P>(values.0[l], xx[l] + *zz);
             // A rounding below 0 is 0; NaN stays.
             let distance = if distance < S::ZERO { S::ZERO } else { distance };
             distances.0[l] = distance;
-            values.0[l] = (minus_gamma * distance).exp::<FMA>();
+            values.0[l] = (minus_gamma * distance).exp::<P>();
         }
     }
 }
 
-/// `scores[o] += c coef[o] k`: what the scores of a panel gain when a vector's coefficients do.
 #[inline(always)]
-pub fn lift<const FMA: bool, S: Scalar + Float>(
+pub fn lift<P: Processor, S: Float>(
+    _: P,
     c: f64,
     coef: &[f64],
     k: &Lanes<S>,
@@ -42,14 +40,14 @@ pub fn lift<const FMA: bool, S: Scalar + Float>(
         }
         let coef = S::from_f64(c * *coef);
         for l in 0..WIDTH {
-            scores.0[l] = coef.mul_add_if_fast::<FMA>(k.0[l], scores.0[l]);
+            scores.0[l] = coef.mul_add_if_fast::<P>(k.0[l], scores.0[l]);
         }
     }
 }
 
-/// `out[k] = sum_o coef[o] w[o * stride + k]`. The length of `out` must be a multiple of [`WIDTH`].
 #[inline(always)]
-pub fn mix<const FMA: bool, S: Scalar + Float>(
+pub fn mix<P: Processor, S: Float>(
+    _: P,
     coef: &[(usize, f64)],
     w: &[S],
     stride: usize,
@@ -61,17 +59,16 @@ pub fn mix<const FMA: bool, S: Scalar + Float>(
             let coef = S::from_f64(*coef);
             let w = &w[o * stride + at * WIDTH..][..WIDTH];
             for l in 0..WIDTH {
-                sum[l] = coef.mul_add_if_fast::<FMA>(w[l], sum[l]);
+                sum[l] = coef.mul_add_if_fast::<P>(w[l], sum[l]);
             }
         }
         out.copy_from_slice(&sum);
     }
 }
 
-/// The squared distances of others to `h x_m + (1 - h) x_n`, given theirs to `x_m` and to `x_n` and that
-/// between the two.
 #[inline(always)]
-pub fn between<const FMA: bool, S: Scalar + Float>(
+pub fn between<P: Processor, S: Float>(
+    _: P,
     h: f64,
     to_m: &[S],
     to_n: &[S],
@@ -81,7 +78,7 @@ pub fn between<const FMA: bool, S: Scalar + Float>(
     let (g, less) = (S::from_f64(1.0 - h), S::from_f64(-h * (1.0 - h) * apart));
     let h = S::from_f64(h);
     for ((m, n), out) in to_m.iter().zip(to_n).zip(out) {
-        let distance = h.mul_add_if_fast::<FMA>(*m, g.mul_add_if_fast::<FMA>(*n, less));
+        let distance = h.mul_add_if_fast::<P>(*m, g.mul_add_if_fast::<P>(*n, less));
         *out = if distance < S::ZERO { S::ZERO } else { distance };
     }
 }
@@ -94,7 +91,7 @@ const NEWTON: usize = 2;
 /// `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given `L = -ln k(x_m, x_n)`, `||a_n||^2 / A`
 /// and `<a_m, a_n> / A`. See `budget/merge.rs` for the derivation.
 #[inline(always)]
-pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
+pub fn merge_costs<P: Processor, S: Float>(
     log: &[S; LANES],
     ratio: &[S; LANES],
     cross: &[S; LANES],
@@ -110,7 +107,7 @@ pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
     }
     for _ in 0..NEWTON {
         for k in 0..LANES {
-            let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
+            let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<P>();
             let q2 = q * q;
             let sum = one + q2;
             let turn = two * cross[k] * r[k] * q;
@@ -126,7 +123,7 @@ pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
         }
     }
     for k in 0..LANES {
-        let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<FMA>();
+        let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<P>();
         let rho = cross[k] * r[k];
         let whole = one + q * q + two * rho * q;
         let whole = if whole < tiny { tiny } else { whole };
@@ -136,10 +133,10 @@ pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
         let g = one - h;
         let (of_m, of_n) = (g * g, h * h);
         let twice = S::ZERO - two * log[k];
-        let gone_m = (twice * of_m).exp_m1::<FMA>();
-        let gone_n = (twice * of_n).exp_m1::<FMA>();
-        let lost = (twice * h * g).exp_m1::<FMA>();
-        let both = (S::ZERO - log[k] * (of_m + of_n)).exp::<FMA>();
+        let gone_m = (twice * of_m).exp_m1::<P>();
+        let gone_n = (twice * of_n).exp_m1::<P>();
+        let lost = (twice * h * g).exp_m1::<P>();
+        let both = (S::ZERO - log[k] * (of_m + of_n)).exp::<P>();
         out[k] = two * cross[k] * both * lost - gone_m - gone_n * ratio[k];
     }
 }
@@ -152,7 +149,8 @@ pub fn merge_costs<const FMA: bool, S: Scalar + Float>(
 /// phi(x_n)` than its second singular value. And no merger of vectors so far apart costs less than that of
 /// two with the same coefficients, `2 A (1 - sqrt(kappa))^2` (from L = 2 on, at least what it is there).
 #[inline(always)]
-pub fn partner<const FMA: bool, S: Scalar + Float>(
+pub fn partner<P: Processor, S: Float>(
+    _: P,
     gamma: f64,
     (m, a): (usize, f64),
     distances: &[S],
@@ -178,7 +176,7 @@ pub fn partner<const FMA: bool, S: Scalar + Float>(
         let log = if far > most { most } else { far };
         let (ratio, cross) = (bounds[k], c[k] * small);
         // sqrt(kappa) - 1, of which all else is made, so that nothing cancels.
-        let less = (S::ZERO - half * log).exp_m1::<FMA>();
+        let less = (S::ZERO - half * log).exp_m1::<P>();
         let root = one + less;
         let kappa = root * root;
         let gone = less * (one + root) * (one + kappa);
@@ -230,7 +228,7 @@ pub fn partner<const FMA: bool, S: Scalar + Float>(
             ratio[slot] = S::from_f64(b[n] * inverse);
             cross[slot] = c[n] * small;
         }
-        merge_costs::<FMA, S>(&log, &ratio, &cross, &mut costs);
+        merge_costs::<P, S>(&log, &ratio, &cross, &mut costs);
         for (&n, &this) in which[..now].iter().zip(&costs) {
             if this < cost {
                 (best, cost) = (n, this);
@@ -260,10 +258,8 @@ pub fn partner<const FMA: bool, S: Scalar + Float>(
     best
 }
 
-/// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a multiple
-/// of [`LANES`].
 #[inline(always)]
-pub fn least<const FMA: bool, S: Scalar + Float>(values: &[S]) -> usize {
+pub fn least<P: Processor, S: Float>(_: P, values: &[S]) -> usize {
     let infinite = S::from_f64(f64::INFINITY);
     let mut best = [infinite; LANES];
     let mut group = [0_u32; LANES];
@@ -284,23 +280,22 @@ pub fn least<const FMA: bool, S: Scalar + Float>(values: &[S]) -> usize {
     group[first] as usize * LANES + first
 }
 
-/// `q += plus plus' - minus minus'` for a symmetric matrix of which the lower half is stored, row after row;
-/// and `out = q k` with what it is then.
 #[inline(always)]
-pub fn update_and_multiply<const FMA: bool>(
-    q: &mut [f64],
-    plus: &[f64],
-    minus: &[f64],
-    k: &[f64],
-    out: &mut [f64],
+pub fn update_and_multiply<P: Processor, S: Float>(
+    _: P,
+    q: &mut [S],
+    plus: &[S],
+    minus: &[S],
+    k: &[S],
+    out: &mut [S],
 ) {
-    out.fill(0.0);
+    out.fill(S::ZERO);
     let mut rest = q;
     for i in 0..k.len() {
         let (row, after) = rest.split_at_mut(i + 1);
         rest = after;
         let (p, m, k_i) = (plus[i], -minus[i], k[i]);
-        let mut sum = [0.0; LANES];
+        let mut sum = [S::ZERO; LANES];
         let (head, tail) = row.split_at_mut(i / LANES * LANES);
         let start = head.len();
         for (at, row) in head.chunks_exact_mut(LANES).enumerate() {
@@ -308,14 +303,17 @@ pub fn update_and_multiply<const FMA: bool>(
             let (plus, minus) = (&plus[span.clone()], &minus[span.clone()]);
             let (k, out) = (&k[span.clone()], &mut out[span]);
             for l in 0..LANES {
-                let value = p.mul_add_if_fast::<FMA>(plus[l], row[l]);
-                let value = m.mul_add_if_fast::<FMA>(minus[l], value);
+                let value = p.mul_add_if_fast::<P>(plus[l], row[l]);
+                let value = m.mul_add_if_fast::<P>(minus[l], value);
                 row[l] = value;
-                sum[l] = value.mul_add_if_fast::<FMA>(k[l], sum[l]);
-                out[l] = value.mul_add_if_fast::<FMA>(k_i, out[l]);
+                sum[l] = value.mul_add_if_fast::<P>(k[l], sum[l]);
+                out[l] = value.mul_add_if_fast::<P>(k_i, out[l]);
             }
         }
-        let mut total: f64 = sum.iter().sum();
+        let mut total = S::ZERO;
+        for sum in sum {
+            total += sum;
+        }
         for (j, value) in (start..).zip(tail) {
             *value += p * plus[j] + m * minus[j];
             total += *value * k[j];
