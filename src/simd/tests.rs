@@ -175,6 +175,53 @@ fn exponentials_are_accurate() {
     exponentials::<f64>(-708.0..709.0, 1e-14);
 }
 
+/// Kernel values of products, and a step of dual ascent, at every level against plain loops.
+fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
+    let near = |got: f64, want: f64, what: &str| {
+        let error = (got - want).abs() / (1.0 + want.abs());
+        assert!(error < tolerance, "{what}: {got}, not {want}");
+    };
+    at_every_level(|level| {
+        for len in 0..=67 {
+            let (xz, zz): (Vec<S>, Vec<S>) = (numbers(len, 3), numbers(len, 40));
+            let mut got = xz.clone();
+            S::rbf(0.125, &mut got, 1.5, &zz);
+            for (got, (xz, zz)) in got.iter().zip(xz.iter().zip(&zz)) {
+                let distance = 1.5 + zz.to_f64() - 2.0 * xz.to_f64();
+                near(got.to_f64(), (-0.125 * distance.max(0.0)).exp(), "kernel value");
+            }
+        }
+        for len in (LANES..=5 * LANES).step_by(LANES) {
+            let parts = |step: usize| -> Vec<f32> {
+                (0..len).map(|k| (k * step % 17) as f32 / 16.0).collect()
+            };
+            let (a, inverse, weight) = (parts(5), parts(11), parts(7));
+            let (row, before): (Vec<S>, Vec<f64>) = (numbers(len, 1), numbers(len, 9));
+            let mut g = before.clone();
+            let found = S::descend(0.375, &row, &mut g, &a, &inverse, &weight);
+            let (mut gains, mut gap) = (vec![], 0.0);
+            for k in 0..len {
+                let [a, inverse, weight] = [a[k], inverse[k], weight[k]].map(f64::from);
+                let slope = before[k] - 0.375 * row[k].to_f64();
+                near(g[k], slope, "slope");
+                gains.push(weight * ((a + inverse * slope).clamp(0.0, 1.0) - a) * slope);
+                gap += weight * (slope * (1.0 - a)).max(-slope * a);
+            }
+            let most = gains.iter().copied().fold(0.0, f64::max);
+            near(found.gain, most, "gain");
+            near(gains[found.at], most, "the entry's gain");
+            near(found.gap, gap, "gap");
+            assert!(found.gain > 0.0, "{level:?} {len}");
+        }
+    });
+}
+
+#[test]
+fn kernels_and_ascent_agree_with_plain_loops() {
+    kernels_and_ascent_agree::<f32>(1e-6);
+    kernels_and_ascent_agree::<f64>(1e-14);
+}
+
 /// What maintenance asks of all vectors, at every level, against plain loops.
 fn maintenance_agrees<S: Scalar>(tolerance: f64) {
     let eighths = |n: usize, first: usize| -> Vec<S> {
