@@ -487,7 +487,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 vectors.kernel_values(kernel, data.rows(), rows, slots, &mut values, CHUNK);
                 for (values, sums) in values.chunks(CHUNK).zip(sums.chunks_mut(outputs)) {
                     for (coefs, sum) in coefs.chunks(CHUNK).zip(sums) {
-                        *sum += S::dot_wide(&values[..len], &coefs[..len]);
+                        *sum += S::dot(&values[..len], &coefs[..len]);
                     }
                 }
             }

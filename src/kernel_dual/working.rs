@@ -170,7 +170,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                         let change = (a - coef) * weight * c;
                         if change != 0.0 {
                             moved[b * outputs + o] += change;
-                            S::axpy_wide(change, row, &mut own[o * size..(o + 1) * size]);
+                            S::axpy(change, row, &mut own[o * size..(o + 1) * size]);
                         }
                     }
                 }
@@ -183,7 +183,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let row = &gram[k * stride..k * stride + count];
                 for (o, &change) in moved.iter().enumerate().filter(|(_, c)| **c != 0.0) {
                     gained[k * outputs + o] += change;
-                    S::axpy_wide(change, row, &mut all[o * count..(o + 1) * count]);
+                    S::axpy(change, row, &mut all[o * count..(o + 1) * count]);
                 }
             }
         }

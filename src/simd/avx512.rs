@@ -6,146 +6,125 @@
 
 use core::arch::x86_64::*;
 
-macro_rules! avx512 {
+use super::at::avx512::{Simd, Weigh};
+use super::body::Float;
+
+/// The low `len` bits.
+#[inline(always)]
+fn mask(len: usize) -> u32 {
+    (1 << len) - 1
+}
+
+/// `dot`, `axpy` and `dots` for features and weights of one scalar.
+macro_rules! dense {
     (
-        $t:ident, lanes: $lanes:literal, mask: $mask:ty, register: $register:ty,
-        set1: $set1:ident, zero: $zero:ident, load: $load:ident, maskz_load: $maskz_load:ident,
-        maskz_compress: $compress:ident, store: $store:ident, mask_store: $mask_store:ident,
-        fma: $fma:ident, add: $add:ident, mul: $mul:ident, reduce: $reduce:ident,
+        $t:ident, lanes: $lanes:literal, mask: $mask:ty, set1: $set1:ident, zero: $zero:ident,
+        load: $load:ident, maskz_load: $maskz_load:ident, maskz_compress: $compress:ident,
+        store: $store:ident, mask_store: $mask_store:ident, fma: $fma:ident, add: $add:ident,
+        mul: $mul:ident, reduce: $reduce:ident,
     ) => {
-        pub(super) mod $t {
-            use super::*;
-
+        #[target_feature(enable = "avx512f")]
+        unsafe fn dot(x: &[$t], v: &[$t]) -> f64 {
             const LANES: usize = $lanes;
-
-            /// The low `len` bits, `len` below [`LANES`].
-            #[inline(always)]
-            fn mask(len: usize) -> $mask {
-                ((1u32 << len) - 1) as $mask
+            let len = x.len().min(v.len());
+            let (x, v) = (x.as_ptr(), v.as_ptr());
+            let mut acc = [$zero(); 4];
+            let mut at = 0;
+            while at + 4 * LANES <= len {
+                for (j, acc) in acc.iter_mut().enumerate() {
+                    let at = at + j * LANES;
+                    // SAFETY: `at + LANES <= len`, and `len` entries may be read from both.
+                    *acc = unsafe { $fma($load(x.add(at)), $load(v.add(at)), *acc) };
+                }
+                at += 4 * LANES;
             }
-
-            /// Entries `at..len` of x in the low lanes, zeros above; `len - at < LANES`.
-            ///
-            /// The load ends at `len`, for the reason given in `dot`, and the lanes are moved down:
-            /// a store to a window that reaches back would stall the next load of what it covers.
-            ///
-            /// # Safety
-            /// `len` entries may be read from `x`.
-            #[inline]
-            #[target_feature(enable = "avx512f")]
-            unsafe fn rest(x: *const $t, at: usize, len: usize) -> $register {
-                let low = mask(len - at);
-                if len < LANES {
-                    // SAFETY: by the caller; a masked load touches only the lanes of its mask.
-                    unsafe { $maskz_load(low, x.add(at)) }
-                } else {
-                    let high = low << (LANES - (len - at));
-                    // SAFETY: `len - LANES..len` lies within the `len` entries.
-                    unsafe { $compress(high, $load(x.add(len - LANES))) }
-                }
+            while at + LANES <= len {
+                // SAFETY: as above. Rotating the accumulators keeps their chains apart.
+                let sum = unsafe { $fma($load(x.add(at)), $load(v.add(at)), acc[0]) };
+                acc = [acc[1], acc[2], acc[3], sum];
+                at += LANES;
             }
-
-            #[target_feature(enable = "avx512f")]
-            pub fn dot(x: &[$t], v: &[$t]) -> f64 {
-                let len = x.len().min(v.len());
-                let (x, v) = (x.as_ptr(), v.as_ptr());
-                let mut acc = [$zero(); 4];
-                let mut at = 0;
-                while at + 4 * LANES <= len {
-                    for (j, acc) in acc.iter_mut().enumerate() {
-                        let at = at + j * LANES;
-                        // SAFETY: `at + LANES <= len`, and `len` entries may be read from both.
-                        *acc = unsafe { $fma($load(x.add(at)), $load(v.add(at)), *acc) };
-                    }
-                    at += 4 * LANES;
-                }
-                while at + LANES <= len {
-                    // SAFETY: as above. Rotating the accumulators keeps their chains apart.
-                    let sum = unsafe { $fma($load(x.add(at)), $load(v.add(at)), acc[0]) };
-                    acc = [acc[1], acc[2], acc[3], sum];
-                    at += LANES;
-                }
-                if at < len && len < LANES {
-                    let low = mask(len);
-                    // SAFETY: a masked load touches only the lanes of its mask.
-                    acc[0] = unsafe { $fma($maskz_load(low, x), $maskz_load(low, v), acc[0]) };
-                } else if at < len {
-                    // The last full window, of which only the lanes not yet seen count. A masked
-                    // load from `at` on would fetch the cache line behind the row, which nothing has
-                    // asked for: in random order that doubles an epoch's time on rows of 54 f32.
-                    let window = len - LANES;
-                    let high = mask(len - at) << (LANES - (len - at));
-                    // SAFETY: `window..len` lies within the `len` entries.
-                    acc[0] = unsafe {
-                        $fma($maskz_load(high, x.add(window)), $load(v.add(window)), acc[0])
-                    };
-                }
-                f64::from($reduce($add($add(acc[0], acc[1]), $add(acc[2], acc[3]))))
+            if at < len && len < LANES {
+                let low = mask(len) as $mask;
+                // SAFETY: a masked load touches only the lanes of its mask.
+                acc[0] = unsafe { $fma($maskz_load(low, x), $maskz_load(low, v), acc[0]) };
+            } else if at < len {
+                // The last full window, of which only the lanes not yet seen count. A masked
+                // load from `at` on would fetch the cache line behind the row, which nothing has
+                // asked for: in random order that doubles an epoch's time on rows of 54 f32.
+                let window = len - LANES;
+                let high = (mask(len - at) as $mask) << (LANES - (len - at));
+                // SAFETY: `window..len` lies within the `len` entries.
+                acc[0] = unsafe {
+                    $fma($maskz_load(high, x.add(window)), $load(v.add(window)), acc[0])
+                };
             }
-
-            #[target_feature(enable = "avx512f")]
-            pub fn axpy(c: f64, x: &[$t], v: &mut [$t]) -> f64 {
-                let len = x.len().min(v.len());
-                let (x, v) = (x.as_ptr(), v.as_mut_ptr());
-                let c = $set1(c as $t);
-                let mut change = [$zero(); 2];
-                let mut at = 0;
-                while at + LANES <= len {
-                    // SAFETY: `at + LANES <= len`, and `len` entries may be read from `x`, read from
-                    // and written to `v`.
-                    let (step, old) = unsafe { ($mul(c, $load(x.add(at))), $load(v.add(at))) };
-                    let new = $add(old, step);
-                    // SAFETY: as above.
-                    unsafe { $store(v.add(at), new) };
-                    change = [change[1], $fma(step, $add(old, new), change[0])];
-                    at += LANES;
-                }
-                if at < len {
-                    let low = mask(len - at);
-                    // SAFETY: `len` entries may be read from both and written to `v`; masked loads
-                    // and stores touch only the lanes of their mask.
-                    let (step, old) =
-                        unsafe { ($mul(c, rest(x, at, len)), $maskz_load(low, v.add(at))) };
-                    let new = $add(old, step);
-                    // SAFETY: as above.
-                    unsafe { $mask_store(v.add(at), low, new) };
-                    change[0] = $fma(step, $add(old, new), change[0]);
-                }
-                f64::from($reduce($add(change[0], change[1])))
-            }
+            f64::from($reduce($add($add(acc[0], acc[1]), $add(acc[2], acc[3]))))
         }
+
+        #[target_feature(enable = "avx512f")]
+        unsafe fn axpy(c: f64, x: &[$t], v: &mut [$t]) -> f64 {
+            const LANES: usize = $lanes;
+            let len = x.len().min(v.len());
+            let (x, v) = (x.as_ptr(), v.as_mut_ptr());
+            let c = $set1(c as $t);
+            let mut change = [$zero(); 2];
+            let mut at = 0;
+            while at + LANES <= len {
+                // SAFETY: `at + LANES <= len`, and `len` entries may be read from `x`, read from
+                // and written to `v`.
+                let (step, old) = unsafe { ($mul(c, $load(x.add(at))), $load(v.add(at))) };
+                let new = $add(old, step);
+                // SAFETY: as above.
+                unsafe { $store(v.add(at), new) };
+                change = [change[1], $fma(step, $add(old, new), change[0])];
+                at += LANES;
+            }
+            if at < len {
+                let low = mask(len - at) as $mask;
+                // SAFETY: `len` entries may be read from both and written to `v`; masked loads
+                // and stores touch only the lanes of their mask.
+                let (step, old) = unsafe {
+                    let x = if len < LANES {
+                        $maskz_load(low, x)
+                    } else {
+                        // The load ends at `len`, for the reason given in `dot`, and the lanes are moved
+                        // down: a store to a window that reaches back would stall the next load of what
+                        // it covers.
+                        $compress(low << (LANES - (len - at)), $load(x.add(len - LANES)))
+                    };
+                    ($mul(c, x), $maskz_load(low, v.add(at)))
+                };
+                let new = $add(old, step);
+                // SAFETY: as above.
+                unsafe { $mask_store(v.add(at), low, new) };
+                change[0] = $fma(step, $add(old, new), change[0]);
+            }
+            f64::from($reduce($add(change[0], change[1])))
+        }
+
+        dots!(
+            $t, $t, lanes: $lanes, mask: $mask, load_x: |p| $load(p),
+            maskz_load_x: |m, p| $maskz_load(m, p), zero: $zero, load: $load,
+            maskz_load: $maskz_load, fma: $fma, reduce: $reduce,
+        );
     };
 }
-avx512!(
-    f32, lanes: 16, mask: __mmask16, register: __m512,
-    set1: _mm512_set1_ps, zero: _mm512_setzero_ps, load: _mm512_loadu_ps,
-    maskz_load: _mm512_maskz_loadu_ps, maskz_compress: _mm512_maskz_compress_ps,
-    store: _mm512_storeu_ps, mask_store: _mm512_mask_storeu_ps, fma: _mm512_fmadd_ps,
-    add: _mm512_add_ps, mul: _mm512_mul_ps, reduce: _mm512_reduce_add_ps,
-);
-avx512!(
-    f64, lanes: 8, mask: __mmask8, register: __m512d,
-    set1: _mm512_set1_pd, zero: _mm512_setzero_pd, load: _mm512_loadu_pd,
-    maskz_load: _mm512_maskz_loadu_pd, maskz_compress: _mm512_maskz_compress_pd,
-    store: _mm512_storeu_pd, mask_store: _mm512_mask_storeu_pd, fma: _mm512_fmadd_pd,
-    add: _mm512_add_pd, mul: _mm512_mul_pd, reduce: _mm512_reduce_add_pd,
-);
 
-/// [`super::body::dots`] for features in one scalar and weights in another: four rows of weights at a
-/// time. From the portable body the compiler makes loops of 256 bits that spill their sums.
+/// `dots` for features in one scalar and weights in another: four rows of weights at a time. From the portable
+/// body the compiler makes loops of 256 bits that spill their sums.
 macro_rules! dots {
     (
-        $name:ident, $x:ty, $v:ty, lanes: $lanes:literal, mask: $mask:ty,
-        load_x: |$p:ident| $load_x:expr, maskz_load_x: |$m:ident, $q:ident| $maskz_load_x:expr,
-        zero: $zero:ident, load: $load:ident, maskz_load: $maskz_load:ident, fma: $fma:ident,
-        reduce: $reduce:ident,
+        $x:ty, $v:ty, lanes: $lanes:literal, mask: $mask:ty, load_x: |$p:ident| $load_x:expr,
+        maskz_load_x: |$m:ident, $q:ident| $maskz_load_x:expr, zero: $zero:ident, load: $load:ident,
+        maskz_load: $maskz_load:ident, fma: $fma:ident, reduce: $reduce:ident,
     ) => {
         #[target_feature(enable = "avx512f,avx512vl")]
-        pub(super) fn $name(x: &[$x], w: &[$v], out: &mut [f64]) {
+        unsafe fn dots(x: &[$x], w: &[$v], out: &mut [f64]) {
             const LANES: usize = $lanes;
             let d = x.len();
             assert!(w.len() >= out.len() * d);
-            let low = ((1u32 << (d % LANES)) - 1) as $mask;
+            let low = mask(d % LANES) as $mask;
             for (group, out) in out.chunks_mut(4).enumerate() {
                 // A last group of fewer rows repeats one of them.
                 let row = |j: usize| w[(4 * group + j.min(out.len() - 1)) * d..].as_ptr();
@@ -181,22 +160,34 @@ macro_rules! dots {
         }
     };
 }
-dots!(
-    dots_f32, f32, f32, lanes: 16, mask: __mmask16,
-    load_x: |p| _mm512_loadu_ps(p), maskz_load_x: |m, p| _mm512_maskz_loadu_ps(m, p),
-    zero: _mm512_setzero_ps, load: _mm512_loadu_ps, maskz_load: _mm512_maskz_loadu_ps,
-    fma: _mm512_fmadd_ps, reduce: _mm512_reduce_add_ps,
-);
-dots!(
-    dots_f64, f64, f64, lanes: 8, mask: __mmask8,
-    load_x: |p| _mm512_loadu_pd(p), maskz_load_x: |m, p| _mm512_maskz_loadu_pd(m, p),
-    zero: _mm512_setzero_pd, load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
-    fma: _mm512_fmadd_pd, reduce: _mm512_reduce_add_pd,
-);
-dots!(
-    dots_wide, f32, f64, lanes: 8, mask: __mmask8,
-    load_x: |p| _mm512_cvtps_pd(_mm256_loadu_ps(p)),
-    maskz_load_x: |m, p| _mm512_cvtps_pd(_mm256_maskz_loadu_ps(m, p)),
-    zero: _mm512_setzero_pd, load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
-    fma: _mm512_fmadd_pd, reduce: _mm512_reduce_add_pd,
-);
+
+impl Weigh<f32> for f32 {
+    dense!(
+        f32, lanes: 16, mask: __mmask16, set1: _mm512_set1_ps, zero: _mm512_setzero_ps,
+        load: _mm512_loadu_ps, maskz_load: _mm512_maskz_loadu_ps,
+        maskz_compress: _mm512_maskz_compress_ps, store: _mm512_storeu_ps,
+        mask_store: _mm512_mask_storeu_ps, fma: _mm512_fmadd_ps, add: _mm512_add_ps,
+        mul: _mm512_mul_ps, reduce: _mm512_reduce_add_ps,
+    );
+}
+
+impl Weigh<f64> for f64 {
+    dense!(
+        f64, lanes: 8, mask: __mmask8, set1: _mm512_set1_pd, zero: _mm512_setzero_pd,
+        load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
+        maskz_compress: _mm512_maskz_compress_pd, store: _mm512_storeu_pd,
+        mask_store: _mm512_mask_storeu_pd, fma: _mm512_fmadd_pd, add: _mm512_add_pd,
+        mul: _mm512_mul_pd, reduce: _mm512_reduce_add_pd,
+    );
+}
+
+impl Weigh<f64> for f32 {
+    dots!(
+        f32, f64, lanes: 8, mask: __mmask8, load_x: |p| _mm512_cvtps_pd(_mm256_loadu_ps(p)),
+        maskz_load_x: |m, p| _mm512_cvtps_pd(_mm256_maskz_loadu_ps(m, p)),
+        zero: _mm512_setzero_pd, load: _mm512_loadu_pd, maskz_load: _mm512_maskz_loadu_pd,
+        fma: _mm512_fmadd_pd, reduce: _mm512_reduce_add_pd,
+    );
+}
+
+impl<S: Float> Simd for S {}

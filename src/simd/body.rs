@@ -1,10 +1,13 @@
-//! The hot loops, written once, in plain Rust. Each is inlined into a shell per instruction set
-//! (`x86.rs`), where the compiler turns the fixed-width accumulators into registers.
+//! The hot loops, written once, in plain Rust. Each is inlined into a function per level, where the compiler turns
+//! the fixed-width accumulators into registers. What a loop computes is said at its entry, in `mod.rs`.
 //!
-//! Features and weights may be stored in different scalars. Sums run in the weights' precision over [`LANES`] independent accumulators and are widened
-//! at the end, so a row of `d` entries carries a relative error of about `d / LANES` roundings.
+//! Sums run in the weights' precision over [`LANES`] independent accumulators and are widened at the end, so a row
+//! of `d` entries carries a relative error of about `d / LANES` roundings.
 
-use crate::scalar::{Index, Scalar};
+use core::array::from_fn;
+use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+use crate::scalar::Index;
 
 pub use super::maintenance::{between, gaussian, least, lift, mix, partner, update_and_multiply};
 
@@ -14,32 +17,55 @@ pub const LANES: usize = 16;
 /// Independent accumulators of a sparse loop: enough to hide the latency of a fused multiply-add.
 const STRANDS: usize = 4;
 
+/// What a body may count on: its first argument, of no size, says so.
+pub trait Processor: Copy {
+    /// Whether a fused multiply-add is one instruction.
+    const FMA: bool;
+    /// Bytes of a register.
+    const REGISTER: usize;
+}
+
 /// The arithmetic the bodies need, so that one text serves both scalars.
 pub trait Float:
     Copy
     + PartialOrd
-    + core::ops::Add<Output = Self>
-    + core::ops::Sub<Output = Self>
-    + core::ops::Mul<Output = Self>
-    + core::ops::Div<Output = Self>
-    + core::ops::AddAssign
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + Widen<f64>
 {
     const ZERO: Self;
-    fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self;
+    const UNIT: Self;
+    /// Rounds to the nearest value of the scalar.
+    fn from_f64(x: f64) -> Self;
+    fn sqrt(self) -> Self;
+    /// NaN stays.
+    #[inline(always)]
+    fn at_least(self, least: Self) -> Self {
+        if self < least { least } else { self }
+    }
+    /// NaN stays.
+    #[inline(always)]
+    fn at_most(self, most: Self) -> Self {
+        if self > most { most } else { self }
+    }
+    /// `self * b + c`, fused where that is one instruction: without it `mul_add` is a library call.
+    fn mul_add_if_fast<P: Processor>(self, b: Self, c: Self) -> Self;
     /// `p` and `f` with `e^self = p (1 + f)`, p a power of 2 and `|f| < 0.42`; right from -87 to 88 and
     /// from -708 to 709, what is beyond counts as the nearest of these.
-    fn power_and_fraction<const FMA: bool>(self) -> (Self, Self);
+    fn power_and_fraction<P: Processor>(self) -> (Self, Self);
     /// `e^self`, with a relative error of at most 2e-7 in f32 and 1e-15 in f64 from -87 to 88 and from
     /// -708 to 709; 0 below that, no more above, NaN for NaN.
-    fn exp<const FMA: bool>(self) -> Self;
+    fn exp<P: Processor>(self) -> Self;
     /// `e^self - 1`, with the same relative error, for `self <= 0`.
     #[inline(always)]
-    fn exp_m1<const FMA: bool>(self) -> Self {
-        let (power, fraction) = self.power_and_fraction::<FMA>();
-        power.mul_add_if_fast::<FMA>(fraction, power - Self::UNIT)
+    fn exp_m1<P: Processor>(self) -> Self {
+        let (power, fraction) = self.power_and_fraction::<P>();
+        power.mul_add_if_fast::<P>(fraction, power - Self::UNIT)
     }
-    const UNIT: Self;
-    fn sqrt(self) -> Self;
 }
 
 /// A stored feature as the weights' scalar `V`, exactly.
@@ -68,36 +94,37 @@ macro_rules! float {
             const ZERO: Self = 0.0;
             const UNIT: Self = 1.0;
             #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 self.sqrt()
             }
-            /// `self * b + c`, fused where the shell has the instruction: without it `mul_add` is a
-            /// library call.
             #[inline(always)]
-            fn mul_add_if_fast<const FMA: bool>(self, b: Self, c: Self) -> Self {
-                if FMA { self.mul_add(b, c) } else { self * b + c }
+            fn mul_add_if_fast<P: Processor>(self, b: Self, c: Self) -> Self {
+                if P::FMA { self.mul_add(b, c) } else { self * b + c }
             }
             /// `2^n e^r` with `|r| <= ln(2)/2`, `(e^r - 1)/r` by its Taylor series. Written so that the compiler
             /// can do many at once: no branch, no call, no cast that saturates.
             #[inline(always)]
-            fn power_and_fraction<const FMA: bool>(self) -> (Self, Self) {
-                let x = if self < $least { $least } else { self };
-                let x = if x > $most { $most } else { x };
+            fn power_and_fraction<P: Processor>(self) -> (Self, Self) {
+                let x = self.at_least($least).at_most($most);
                 // So large a number leaves no room for a fraction: n stands in the last bits.
-                let shifted = x.mul_add_if_fast::<FMA>(core::$t::consts::LOG2_E, $magic);
+                let shifted = x.mul_add_if_fast::<P>(core::$t::consts::LOG2_E, $magic);
                 let n = shifted - $magic;
                 // ln(2) in two parts, the first of so few bits that its product with n is exact.
-                let r = n.mul_add_if_fast::<FMA>(-$ln_2_high, x);
-                let r = n.mul_add_if_fast::<FMA>(-$ln_2_low, r);
+                let r = n.mul_add_if_fast::<P>(-$ln_2_high, x);
+                let r = n.mul_add_if_fast::<P>(-$ln_2_low, r);
                 let sum: $t = $first;
-                $(let sum = sum.mul_add_if_fast::<FMA>(r, $c);)*
+                $(let sum = sum.mul_add_if_fast::<P>(r, $c);)*
                 let n: $bits = shifted.to_bits().wrapping_sub(<$t>::to_bits($magic));
                 (<$t>::from_bits(n.wrapping_add($bias) << $mantissa), sum * r)
             }
             #[inline(always)]
-            fn exp<const FMA: bool>(self) -> Self {
-                let (power, fraction) = self.power_and_fraction::<FMA>();
-                let value = fraction.mul_add_if_fast::<FMA>(power, power);
+            fn exp<P: Processor>(self) -> Self {
+                let (power, fraction) = self.power_and_fraction::<P>();
+                let value = fraction.mul_add_if_fast::<P>(power, power);
                 if self < $least { 0.0 } else { value }
             }
         }
@@ -119,167 +146,153 @@ float!(
     ]
 );
 
+/// The second half added to the first.
+#[inline(always)]
+fn fold<S: Float, const N: usize, const HALF: usize>(x: [S; N]) -> [S; HALF] {
+    from_fn(|k| x[k] + x[k + HALF])
+}
+
+#[inline(always)]
+fn sum_of_four<S: Float>(x: [S; 4]) -> S {
+    (x[0] + x[2]) + (x[1] + x[3])
+}
+
 /// A loop over two dense slices that adds up something.
 trait Sweep<S> {
     /// Treats entries `at..at + N`, adding to `acc` lane by lane.
-    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [S; N]);
+    fn lanes<P: Processor, const N: usize>(&mut self, at: usize, acc: &mut [S; N]);
 }
 
 /// Runs a sweep over `0..len`, four wide accumulators at a time; the remainder narrows step by step,
 /// so that no more than three entries go one by one.
 #[inline(always)]
-fn sweep<S: Float>(len: usize, mut sweep: impl Sweep<S>) -> S {
+fn sweep<P: Processor, S: Float>(len: usize, mut sweep: impl Sweep<S>) -> S {
     let mut acc = [[S::ZERO; LANES]; 4];
     let mut at = 0;
     while at + 4 * LANES <= len {
         for (j, acc) in acc.iter_mut().enumerate() {
-            sweep.lanes(at + j * LANES, acc);
+            sweep.lanes::<P, _>(at + j * LANES, acc);
         }
         at += 4 * LANES;
     }
     for acc in &mut acc[..3] {
         if at + LANES <= len {
-            sweep.lanes(at, acc);
+            sweep.lanes::<P, _>(at, acc);
             at += LANES;
         }
     }
-    let mut eight = [S::ZERO; 8];
-    for k in 0..8 {
-        let low = (acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]);
-        let k = k + 8;
-        eight[k - 8] = low + ((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]));
-    }
+    let sum = |k: usize| (acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]);
+    let mut eight: [S; 8] = from_fn(|k| sum(k) + sum(k + 8));
     if at + 8 <= len {
-        sweep.lanes(at, &mut eight);
+        sweep.lanes::<P, _>(at, &mut eight);
         at += 8;
     }
-    let mut four = [S::ZERO; 4];
-    for k in 0..4 {
-        four[k] = eight[k] + eight[k + 4];
-    }
+    let mut four = fold(eight);
     if at + 4 <= len {
-        sweep.lanes(at, &mut four);
+        sweep.lanes::<P, _>(at, &mut four);
         at += 4;
     }
-    let mut one = [(four[0] + four[2]) + (four[1] + four[3])];
+    let mut one = [sum_of_four(four)];
     while at < len {
-        sweep.lanes(at, &mut one);
+        sweep.lanes::<P, _>(at, &mut one);
         at += 1;
     }
     one[0]
 }
 
-struct Dot<'a, S, V, const FMA: bool> {
+struct Dot<'a, S, V> {
     x: &'a [S],
     v: &'a [V],
 }
 
-impl<S: Widen<V>, V: Float, const FMA: bool> Sweep<V> for Dot<'_, S, V, FMA> {
+impl<S: Widen<V>, V: Float> Sweep<V> for Dot<'_, S, V> {
     #[inline(always)]
-    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
+    fn lanes<P: Processor, const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
         let (x, v) = (&self.x[at..at + N], &self.v[at..at + N]);
         for k in 0..N {
-            acc[k] = x[k].widen().mul_add_if_fast::<FMA>(v[k], acc[k]);
+            acc[k] = x[k].widen().mul_add_if_fast::<P>(v[k], acc[k]);
         }
     }
 }
 
-/// `<x, v>` over the shorter of the two.
 #[inline(always)]
-pub fn dot<const FMA: bool, S: Widen<V>, V: Scalar + Float>(x: &[S], v: &[V]) -> f64 {
+pub fn dot<P: Processor, S: Widen<V>, V: Float>(_: P, x: &[S], v: &[V]) -> f64 {
     let len = x.len().min(v.len());
     let (x, v) = (&x[..len], &v[..len]);
-    sweep(len, Dot::<S, V, FMA> { x, v }).to_f64()
+    sweep::<P, V>(len, Dot { x, v }).widen()
 }
 
 /// Rows of weights that a dense row is multiplied with at a time.
 const ROWS: usize = 4;
 
-/// `out[o] = <x, w[o]>` for every row `w[o]` of a matrix of `x.len()` columns: x is loaded, and widened,
-/// once for [`ROWS`] of them.
+/// x is loaded, and widened, once for [`ROWS`] rows of weights.
 #[inline(always)]
-pub fn dots<const FMA: bool, S: Widen<V>, V: Scalar + Float>(x: &[S], w: &[V], out: &mut [f64]) {
+pub fn dots<P: Processor, S: Widen<V>, V: Float>(p: P, x: &[S], w: &[V], out: &mut [f64]) {
     let d = x.len();
-    let mut o = 0;
-    while o + ROWS <= out.len() {
-        // Slices of one length, so that one check of bounds serves all.
-        let w = &w[o * d..(o + ROWS) * d];
-        let (w0, w1, w2, w3) = (&w[..d], &w[d..2 * d], &w[2 * d..3 * d], &w[3 * d..4 * d]);
+    let whole = d - d % LANES;
+    let (groups, rest) = out.as_chunks_mut::<ROWS>();
+    for (o, out) in groups.iter_mut().enumerate() {
+        // Of one length, so that one check of bounds serves all.
+        let w: [&[V]; ROWS] = from_fn(|r| &w[(o * ROWS + r) * d..][..d]);
         let mut acc = [[V::ZERO; LANES]; ROWS];
-        let mut k = 0;
-        while k + LANES <= d {
+        for k in (0..whole).step_by(LANES) {
             let x = &x[k..k + LANES];
-            let (w0, w1, w2, w3) =
-                (&w0[k..k + LANES], &w1[k..k + LANES], &w2[k..k + LANES], &w3[k..k + LANES]);
+            let w: [&[V]; ROWS] = from_fn(|r| &w[r][k..k + LANES]);
             for l in 0..LANES {
                 let x = x[l].widen();
-                acc[0][l] = x.mul_add_if_fast::<FMA>(w0[l], acc[0][l]);
-                acc[1][l] = x.mul_add_if_fast::<FMA>(w1[l], acc[1][l]);
-                acc[2][l] = x.mul_add_if_fast::<FMA>(w2[l], acc[2][l]);
-                acc[3][l] = x.mul_add_if_fast::<FMA>(w3[l], acc[3][l]);
+                for r in 0..ROWS {
+                    acc[r][l] = x.mul_add_if_fast::<P>(w[r][l], acc[r][l]);
+                }
             }
-            k += LANES;
         }
         let mut one = [V::ZERO; ROWS];
-        while k < d {
+        for k in whole..d {
             let x = x[k].widen();
-            one[0] = x.mul_add_if_fast::<FMA>(w0[k], one[0]);
-            one[1] = x.mul_add_if_fast::<FMA>(w1[k], one[1]);
-            one[2] = x.mul_add_if_fast::<FMA>(w2[k], one[2]);
-            one[3] = x.mul_add_if_fast::<FMA>(w3[k], one[3]);
-            k += 1;
-        }
-        for (j, acc) in acc.iter_mut().enumerate() {
-            let mut width = LANES / 2;
-            while width > 0 {
-                for l in 0..width {
-                    acc[l] += acc[l + width];
-                }
-                width /= 2;
+            for r in 0..ROWS {
+                one[r] = x.mul_add_if_fast::<P>(w[r][k], one[r]);
             }
-            acc[0] += one[j];
-            out[o + j] = acc[0].to_f64();
         }
-        o += ROWS;
+        for r in 0..ROWS {
+            let eight: [V; 8] = fold(acc[r]);
+            out[r] = (sum_of_four(fold(eight)) + one[r]).widen();
+        }
     }
-    while o < out.len() {
-        out[o] = dot::<FMA, S, V>(x, &w[o * d..(o + 1) * d]);
-        o += 1;
+    for (o, out) in (groups.len() * ROWS..).zip(rest) {
+        *out = dot(p, x, &w[o * d..(o + 1) * d]);
     }
 }
 
-struct Axpy<'a, S, V, const FMA: bool> {
+struct Axpy<'a, S, V> {
     c: V,
     x: &'a [S],
     v: &'a mut [V],
 }
 
-impl<S: Widen<V>, V: Float, const FMA: bool> Sweep<V> for Axpy<'_, S, V, FMA> {
+impl<S: Widen<V>, V: Float> Sweep<V> for Axpy<'_, S, V> {
     #[inline(always)]
-    fn lanes<const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
+    fn lanes<P: Processor, const N: usize>(&mut self, at: usize, acc: &mut [V; N]) {
         let (x, v) = (&self.x[at..at + N], &mut self.v[at..at + N]);
         for k in 0..N {
             let step = self.c * x[k].widen();
             let old = v[k];
             let new = old + step;
-            acc[k] = step.mul_add_if_fast::<FMA>(old + new, acc[k]);
+            acc[k] = step.mul_add_if_fast::<P>(old + new, acc[k]);
             v[k] = new;
         }
     }
 }
 
-/// `v += c x` over the shorter of the two; returns the change of `<v, v>`.
 #[inline(always)]
-pub fn axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float>(c: f64, x: &[S], v: &mut [V]) -> f64 {
+pub fn axpy<P: Processor, S: Widen<V>, V: Float>(_: P, c: f64, x: &[S], v: &mut [V]) -> f64 {
     let len = x.len().min(v.len());
     let (x, v) = (&x[..len], &mut v[..len]);
     let c = V::from_f64(c);
-    sweep(len, Axpy::<S, V, FMA> { c, x, v }).to_f64()
+    sweep::<P, V>(len, Axpy { c, x, v }).widen()
 }
 
-/// `sum_k values[k] * v[indices[k]]`, or NaN if an index lies outside `v`.
 #[inline(always)]
-pub fn gather_dot<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
+pub fn gather_dot<P: Processor, S: Widen<V>, V: Float, I: Index>(
+    _: P,
     indices: &[I],
     values: &[S],
     v: &[V],
@@ -293,23 +306,21 @@ pub fn gather_dot<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
             let Some(v) = v.get(j[k].position()) else {
                 return f64::NAN;
             };
-            acc[k] = x[k].widen().mul_add_if_fast::<FMA>(*v, acc[k]);
+            acc[k] = x[k].widen().mul_add_if_fast::<P>(*v, acc[k]);
         }
     }
     for (j, x) in js.remainder().iter().zip(xs.remainder()) {
         let Some(v) = v.get(j.position()) else {
             return f64::NAN;
         };
-        acc[0] = (*x).widen().mul_add_if_fast::<FMA>(*v, acc[0]);
+        acc[0] = (*x).widen().mul_add_if_fast::<P>(*v, acc[0]);
     }
-    ((acc[0] + acc[1]) + (acc[2] + acc[3])).to_f64()
+    ((acc[0] + acc[1]) + (acc[2] + acc[3])).widen()
 }
 
-/// `v[indices[k]] += c * values[k]` for every k; returns the change of `<v, v>`. An index that
-/// occurs twice counts twice; one outside `v` is passed over (the caller's `gather_dot` over the
-/// same row has reported it).
 #[inline(always)]
-pub fn scatter_axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
+pub fn scatter_axpy<P: Processor, S: Widen<V>, V: Float, I: Index>(
+    _: P,
     c: f64,
     indices: &[I],
     values: &[S],
@@ -325,7 +336,7 @@ pub fn scatter_axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
             let old = *v;
             let new = old + step;
             *v = new;
-            *change = step.mul_add_if_fast::<FMA>(old + new, *change);
+            *change = step.mul_add_if_fast::<P>(old + new, *change);
         }
     };
     let (mut js, mut xs) = (indices.chunks_exact(STRANDS), values.chunks_exact(STRANDS));
@@ -337,7 +348,7 @@ pub fn scatter_axpy<const FMA: bool, S: Widen<V>, V: Scalar + Float, I: Index>(
     for (j, x) in js.remainder().iter().zip(xs.remainder()) {
         add(j, x, &mut change[0]);
     }
-    ((change[0] + change[1]) + (change[2] + change[3])).to_f64()
+    ((change[0] + change[1]) + (change[2] + change[3])).widen()
 }
 
 /// How many vectors stand side by side in a block of a [`Lanes`] matrix.
@@ -352,42 +363,53 @@ pub struct Lanes<S>(pub [S; WIDTH]);
 /// hide the latency of a multiplication and leave room in 16 registers.
 pub const TILE: usize = 6;
 
-/// `out[r * stride + k] = <rows[r], vector k of the block>`; `L` lanes at a time. Each sum runs over the
-/// features in order, whatever `L` and however many rows there are.
+/// Each sum runs over the features in order, whatever the level and however many rows there are.
 #[inline(always)]
-pub fn products<const FMA: bool, const L: usize, S: Float>(
+pub fn products<P: Processor, S: Float>(
+    _: P,
+    rows: &[&[S]],
+    block: &[Lanes<S>],
+    out: &mut [S],
+    stride: usize,
+) {
+    // As many lanes at a time as two registers hold.
+    match const { 2 * P::REGISTER / size_of::<S>() } {
+        4 => tiles::<P, 4, S>(rows, block, out, stride),
+        8 => tiles::<P, 8, S>(rows, block, out, stride),
+        16 => tiles::<P, 16, S>(rows, block, out, stride),
+        _ => tiles::<P, WIDTH, S>(rows, block, out, stride),
+    }
+}
+
+#[inline(always)]
+fn tiles<P: Processor, const L: usize, S: Float>(
     rows: &[&[S]],
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
 ) {
     for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
-        match *rows {
-            [a, b, c, d, e, f] => tile::<FMA, L, TILE, S>([a, b, c, d, e, f], block, out, stride),
-            [a, b, c, ref rest @ ..] => {
-                tile::<FMA, L, 3, S>([a, b, c], block, out, stride);
-                for (r, x) in rest.iter().enumerate() {
-                    tile::<FMA, L, 1, S>([x], block, &mut out[(3 + r) * stride..], stride);
-                }
-            }
-            _ => {
-                for (r, x) in rows.iter().enumerate() {
-                    tile::<FMA, L, 1, S>([x], block, &mut out[r * stride..], stride);
-                }
-            }
+        let done = match *rows {
+            [a, b, c, d, e, f] => tile::<P, L, TILE, S>([a, b, c, d, e, f], block, out, stride),
+            [a, b, c, ..] => tile::<P, L, 3, S>([a, b, c], block, out, stride),
+            _ => 0,
+        };
+        for (r, x) in rows.iter().enumerate().skip(done) {
+            tile::<P, L, 1, S>([x], block, &mut out[r * stride..], stride);
         }
     }
 }
 
+/// The products of `R` rows, of which it returns the number.
 #[inline(always)]
-fn tile<const FMA: bool, const L: usize, const R: usize, S: Float>(
+fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
     x: [&[S]; R],
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
-) {
+) -> usize {
     // Of one length, so that no index needs a check.
-    let x: [&[S]; R] = core::array::from_fn(|r| &x[r][..block.len()]);
+    let x: [&[S]; R] = from_fn(|r| &x[r][..block.len()]);
     for at in (0..WIDTH).step_by(L) {
         let mut acc = [[S::ZERO; L]; R];
         for (j, lanes) in block.iter().enumerate() {
@@ -395,7 +417,7 @@ fn tile<const FMA: bool, const L: usize, const R: usize, S: Float>(
             for r in 0..R {
                 let x = x[r][j];
                 for l in 0..L {
-                    acc[r][l] = x.mul_add_if_fast::<FMA>(lanes[l], acc[r][l]);
+                    acc[r][l] = x.mul_add_if_fast::<P>(lanes[l], acc[r][l]);
                 }
             }
         }
@@ -403,47 +425,43 @@ fn tile<const FMA: bool, const L: usize, const R: usize, S: Float>(
             out[r * stride + at..r * stride + at + L].copy_from_slice(acc);
         }
     }
+    R
 }
 
-/// `out[k] = <x, vector k of the block>` for a sparse x; NaN where an index lies outside the block.
 #[inline(always)]
-pub fn sparse_products<const FMA: bool, S: Float, I: Index>(
+pub fn sparse_products<P: Processor, S: Float, I: Index>(
+    _: P,
     indices: &[I],
     values: &[S],
     block: &[Lanes<S>],
     out: &mut [S; WIDTH],
-    nan: S,
 ) {
     let mut acc = [S::ZERO; WIDTH];
     for (j, x) in indices.iter().zip(values) {
         let Some(lanes) = block.get(j.position()) else {
-            *out = [nan; WIDTH];
+            *out = [S::from_f64(f64::NAN); WIDTH];
             return;
         };
         for (acc, z) in acc.iter_mut().zip(&lanes.0) {
-            *acc = x.mul_add_if_fast::<FMA>(*z, *acc);
+            *acc = x.mul_add_if_fast::<P>(*z, *acc);
         }
     }
     *out = acc;
 }
 
-/// Replaces each of `x` by its exponential.
 #[inline(always)]
-pub fn exp<const FMA: bool, S: Float>(x: &mut [S]) {
+pub fn exp<P: Processor, S: Float>(_: P, x: &mut [S]) {
     for x in x {
-        *x = x.exp::<FMA>();
+        *x = x.exp::<P>();
     }
 }
 
-/// Replaces each product `<x, z>` by `e^(-gamma ||x - z||^2)`, given `<x, x>` and the `<z, z>`.
 #[inline(always)]
-pub fn rbf<const FMA: bool, S: Scalar + Float>(gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) {
+pub fn rbf<P: Processor, S: Float>(_: P, gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) {
     let (minus_gamma, xx, minus_two) = (S::from_f64(-gamma), S::from_f64(xx), S::from_f64(-2.0));
     for (xz, zz) in xz.iter_mut().zip(zz) {
-        let distance = minus_two.mul_add_if_fast::<FMA>(*xz, xx + *zz);
-        // A rounding below 0 is 0; NaN stays.
-        let distance = if distance < S::ZERO { S::ZERO } else { distance };
-        *xz = (minus_gamma * distance).exp::<FMA>();
+        let distance = minus_two.mul_add_if_fast::<P>(*xz, xx + *zz).at_least(S::ZERO);
+        *xz = (minus_gamma * distance).exp::<P>();
     }
 }
 
@@ -458,11 +476,9 @@ pub struct Steepest {
     pub gap: f64,
 }
 
-/// One step of greedy dual ascent for the hinge loss, seen by all entries, each with slope g, dual variable
-/// a in [0, 1], curvature 1/inverse and weight: `g -= c row`, and then who is next. The length must be a
-/// multiple of [`LANES`].
 #[inline(always)]
-pub fn descend<const FMA: bool, S: Widen<f64>>(
+pub fn descend<P: Processor, S: Float>(
+    _: P,
     c: f64,
     row: &[S],
     g: &mut [f64],
@@ -482,16 +498,15 @@ pub fn descend<const FMA: bool, S: Widen<f64>>(
         let (a, inverse) = (&a[at..at + LANES], &inverse[at..at + LANES]);
         let weight = &weight[at..at + LANES];
         for l in 0..LANES {
-            let slope = row[l].widen().mul_add_if_fast::<FMA>(-c, g[l]);
+            let slope = row[l].widen().mul_add_if_fast::<P>(-c, g[l]);
             g[l] = slope;
             let (a, weight) = (f64::from(a[l]), f64::from(weight[l]));
-            let to = slope.mul_add_if_fast::<FMA>(f64::from(inverse[l]), a);
-            let to = if to < 0.0 { 0.0 } else { to };
-            let to = if to > 1.0 { 1.0 } else { to };
+            let to = slope.mul_add_if_fast::<P>(f64::from(inverse[l]), a);
+            let to = to.at_least(0.0).at_most(1.0);
             let gain = weight * (to - a) * slope;
             // A slope > 0 wants a = 1, one < 0 wants a = 0.
             let share = if slope > 0.0 { slope - slope * a } else { -slope * a };
-            gap[l] = weight.mul_add_if_fast::<FMA>(share, gap[l]);
+            gap[l] = weight.mul_add_if_fast::<P>(share, gap[l]);
             let more = gain > best[l];
             best[l] = if more { gain } else { best[l] };
             group[l] = if more { number } else { group[l] };

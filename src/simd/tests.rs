@@ -1,0 +1,376 @@
+use std::cell::Cell;
+
+use super::levels::best;
+use super::*;
+use crate::scalar::Scalar;
+
+thread_local! {
+    /// Stands above the choice of the process, for what this thread calls.
+    pub static LEVEL: Cell<Option<Level>> = const { Cell::new(None) };
+}
+
+/// Runs a test at every level that this processor has.
+fn at_every_level<T>(mut test: impl FnMut(Level) -> T) -> Vec<T> {
+    let levels = [Level::Baseline, Level::Avx2, Level::Avx512].into_iter();
+    let run = |level| {
+        LEVEL.set(Some(level));
+        let outcome = test(level);
+        LEVEL.set(None);
+        outcome
+    };
+    levels.filter(|&level| level <= best()).map(run).collect()
+}
+
+/// Numbers that are exact in f32, of mixed signs and sizes.
+fn number(k: usize) -> f64 {
+    ((k * 7919 + 13) % 201) as f64 / 16.0 - 6.0
+}
+
+fn numbers<S: Scalar>(n: usize, first: usize) -> Vec<S> {
+    (first..first + n).map(|k| S::from_f64(number(k))).collect()
+}
+
+/// Every loop at every level against plain sums, at every length and offset.
+fn agrees<S: Scalar + Weigh<V>, V: Scalar>(tolerance: f64) {
+    for len in 0..=67 {
+        for offset in 0..4 {
+            let all: Vec<S> = numbers(len + offset, 0);
+            let x = &all[offset..];
+            let v: Vec<V> = (0..len).map(|k| V::from_f64(number(3 * k + 1))).collect();
+            let wide = 3 * len + 1;
+            let indices: Vec<i32> = (0..len).map(|k| ((k * 31 + 5) % wide) as i32).collect();
+            let vs: Vec<V> = numbers(wide, 2);
+            let c = -0.375;
+            let size: f64 = 1.0 + len as f64 * 150.0;
+            at_every_level(|level| {
+                let near = |got: f64, want: f64, what: &str| {
+                    let error = (got - want).abs() / size;
+                    assert!(error < tolerance, "{what} {level:?}, {len}: {got}, not {want}");
+                };
+                let plain = |w: &[V]| -> f64 {
+                    x.iter().zip(w).map(|(x, w)| x.to_f64() * w.to_f64()).sum()
+                };
+                near(S::dot(x, &v), plain(&v), "dot");
+
+                let w: Vec<V> = numbers(7 * len, 5);
+                let mut out = [0.0; 7];
+                S::dots(x, &w, &mut out);
+                for (o, row) in w.chunks(len.max(1)).enumerate() {
+                    near(out[o], plain(row), "dots");
+                }
+
+                let mut new = v.clone();
+                let change = S::axpy(c, x, &mut new);
+                let mut want = 0.0;
+                for k in 0..len {
+                    let sum = v[k].to_f64() + c * x[k].to_f64();
+                    near(new[k].to_f64(), sum, "axpy");
+                    want += sum * sum - v[k].to_f64() * v[k].to_f64();
+                }
+                near(change, want, "change of axpy");
+
+                let gathered: Vec<V> = indices.iter().map(|&j| vs[j as usize]).collect();
+                near(S::gather_dot(&indices, x, &vs), plain(&gathered), "gather");
+
+                let mut new = vs.clone();
+                let change = S::scatter_axpy(c, &indices, x, &mut new);
+                let mut want: Vec<f64> = vs.iter().map(|v| v.to_f64()).collect();
+                for (x, &j) in x.iter().zip(&indices) {
+                    want[j as usize] += c * x.to_f64();
+                }
+                let square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
+                let old: Vec<f64> = vs.iter().map(|v| v.to_f64()).collect();
+                near(change, square(&want) - square(&old), "change of scatter");
+                for (new, want) in new.iter().zip(&want) {
+                    near(new.to_f64(), *want, "scatter");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn levels_agree_with_plain_sums() {
+    agrees::<f32, f32>(1e-6);
+    agrees::<f32, f64>(1e-15);
+    agrees::<f64, f64>(1e-15);
+}
+
+/// Products with a block at every level, for every number of rows, features and offset, dense and
+/// sparse, against plain sums.
+fn products_agree<S: Scalar>(tolerance: f64) {
+    for d in (0..=67).step_by(3) {
+        let block: Vec<Lanes<S>> = (0..d)
+            .map(|j| Lanes(std::array::from_fn(|k| S::from_f64(number(WIDTH * j + k)))))
+            .collect();
+        for rows in 1..=TILE + 4 {
+            let all: Vec<S> = numbers(rows * d + 1, 9);
+            let slices: Vec<&[S]> = (0..rows).map(|r| &all[1 + r * d..][..d]).collect();
+            let indices: Vec<i32> = (0..d as i32).rev().collect();
+            at_every_level(|level| {
+                let stride = WIDTH + 3;
+                let mut out = vec![S::from_f64(-7.0); rows * stride];
+                S::products(&slices, &block, &mut out, stride);
+                for (r, x) in slices.iter().enumerate() {
+                    let mut sparse = [S::default(); WIDTH];
+                    let values: Vec<S> = x.iter().rev().copied().collect();
+                    S::sparse_products(&indices, &values, &block, &mut sparse);
+                    for k in 0..WIDTH {
+                        let want: f64 =
+                            (0..d).map(|j| x[j].to_f64() * block[j].0[k].to_f64()).sum();
+                        for got in [out[r * stride + k], sparse[k]] {
+                            let error = (got.to_f64() - want).abs() / (1.0 + d as f64 * 150.0);
+                            assert!(error < tolerance, "{level:?} {d} {rows}: {got}, not {want}");
+                        }
+                    }
+                    let room = &out[r * stride + WIDTH..(r + 1) * stride];
+                    assert!(room.iter().all(|&x| x == S::from_f64(-7.0)), "beyond the block");
+                }
+                for bad in [d as i32, -1] {
+                    let mut out = [S::default(); WIDTH];
+                    S::sparse_products(&[bad], S::ONE, &block, &mut out);
+                    assert!(out.iter().all(|x| x.to_f64().is_nan()));
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn products_agree_with_plain_sums() {
+    products_agree::<f32>(1e-6);
+    products_agree::<f64>(1e-15);
+}
+
+/// Exponentials over their range, of slices of every length and offset; and beyond it.
+fn exponentials<S: Scalar>(range: std::ops::Range<f64>, tolerance: f64) {
+    let at = |k: usize| range.start + (range.end - range.start) * k as f64 / 200_000.0;
+    let all: Vec<S> = (0..200_000).map(|k| S::from_f64(at(k))).collect();
+    at_every_level(|level| {
+        let mut got = all.clone();
+        S::exp(&mut got);
+        for (x, got) in all.iter().zip(&got) {
+            let error = got.to_f64() / x.to_f64().exp() - 1.0;
+            assert!(error.abs() <= tolerance, "{level:?} {x}: {error}");
+        }
+        for len in 0..=67 {
+            for offset in 0..4 {
+                let mut part = all[1000..1000 + offset + len].to_vec();
+                S::exp(&mut part[offset..]);
+                assert_eq!(part[..offset], all[1000..1000 + offset]);
+                assert_eq!(part[offset..], got[1000 + offset..1000 + offset + len]);
+            }
+        }
+        let mut odd = [f64::NEG_INFINITY, -1e30, f64::NAN, 0.0, -0.0].map(S::from_f64);
+        S::exp(&mut odd);
+        assert_eq!((odd[0].to_f64(), odd[1].to_f64()), (0.0, 0.0));
+        assert!(odd[2].to_f64().is_nan());
+        assert_eq!((odd[3].to_f64(), odd[4].to_f64()), (1.0, 1.0));
+    });
+}
+
+#[test]
+fn exponentials_are_accurate() {
+    exponentials::<f32>(-87.0..88.0, 2e-7);
+    exponentials::<f64>(-708.0..709.0, 1e-14);
+}
+
+/// Kernel values of products, and a step of dual ascent, at every level against plain loops.
+fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
+    let near = |got: f64, want: f64, what: &str| {
+        let error = (got - want).abs() / (1.0 + want.abs());
+        assert!(error < tolerance, "{what}: {got}, not {want}");
+    };
+    at_every_level(|level| {
+        for len in 0..=67 {
+            let (xz, zz): (Vec<S>, Vec<S>) = (numbers(len, 3), numbers(len, 40));
+            let mut got = xz.clone();
+            S::rbf(0.125, &mut got, 1.5, &zz);
+            for (got, (xz, zz)) in got.iter().zip(xz.iter().zip(&zz)) {
+                let distance = 1.5 + zz.to_f64() - 2.0 * xz.to_f64();
+                near(got.to_f64(), (-0.125 * distance.max(0.0)).exp(), "kernel value");
+            }
+        }
+        for len in (LANES..=5 * LANES).step_by(LANES) {
+            let parts = |step: usize| -> Vec<f32> {
+                (0..len).map(|k| (k * step % 17) as f32 / 16.0).collect()
+            };
+            let (a, inverse, weight) = (parts(5), parts(11), parts(7));
+            let (row, before): (Vec<S>, Vec<f64>) = (numbers(len, 1), numbers(len, 9));
+            let mut g = before.clone();
+            let found = S::descend(0.375, &row, &mut g, &a, &inverse, &weight);
+            let (mut gains, mut gap) = (vec![], 0.0);
+            for k in 0..len {
+                let [a, inverse, weight] = [a[k], inverse[k], weight[k]].map(f64::from);
+                let slope = before[k] - 0.375 * row[k].to_f64();
+                near(g[k], slope, "slope");
+                gains.push(weight * ((a + inverse * slope).clamp(0.0, 1.0) - a) * slope);
+                gap += weight * (slope * (1.0 - a)).max(-slope * a);
+            }
+            let most = gains.iter().copied().fold(0.0, f64::max);
+            near(found.gain, most, "gain");
+            near(gains[found.at], most, "the entry's gain");
+            near(found.gap, gap, "gap");
+            assert!(found.gain > 0.0, "{level:?} {len}");
+        }
+    });
+}
+
+#[test]
+fn kernels_and_ascent_agree_with_plain_loops() {
+    kernels_and_ascent_agree::<f32>(1e-6);
+    kernels_and_ascent_agree::<f64>(1e-14);
+}
+
+/// What maintenance asks of all vectors, at every level, against plain loops.
+fn maintenance_agrees<S: Scalar>(tolerance: f64) {
+    let eighths = |n: usize, first: usize| -> Vec<S> {
+        (first..first + n).map(|k| S::from_f64(number(k) / 8.0)).collect()
+    };
+    let near = |got: S, want: f64, what: &str| {
+        let error = (got.to_f64() - want).abs() / (1.0 + want.abs());
+        assert!(error < tolerance, "{what}: {got}, not {want}");
+    };
+    at_every_level(|level| {
+        for slots in [0, 1, 5, 37] {
+            let lanes = |first: usize| -> Vec<Lanes<S>> {
+                let all = eighths(slots * WIDTH, first);
+                all.as_chunks().0.iter().map(|lanes| Lanes(*lanes)).collect()
+            };
+            let products = lanes(3);
+            let (mut k, mut distances) = (products.clone(), lanes(0));
+            let (zz, xx) = (eighths(slots, 40), eighths(WIDTH, 50));
+            let xx: [S; WIDTH] = std::array::from_fn(|l| xx[l]);
+            S::gaussian(0.3, &zz, &xx, &mut k, &mut distances);
+            for s in 0..slots {
+                for (l, xx) in xx.iter().enumerate() {
+                    let product = products[s].0[l].to_f64();
+                    let want = (xx.to_f64() + zz[s].to_f64() - 2.0 * product).max(0.0);
+                    near(distances[s].0[l], want, "distance");
+                    near(k[s].0[l], (-0.3 * want).exp(), "kernel value");
+                }
+            }
+            let Some(first) = k.first() else {
+                continue;
+            };
+            let coef: Vec<f64> = (0..slots).map(|o| number(o) * f64::from(o % 3 > 0)).collect();
+            let mut scores = lanes(7);
+            S::lift(-0.5, &coef, first, &mut scores);
+            for (o, (got, before)) in scores.iter().zip(lanes(7)).enumerate() {
+                for l in 0..WIDTH {
+                    let want = before.0[l].to_f64() - 0.5 * coef[o] * first.0[l].to_f64();
+                    near(got.0[l], want, "lift");
+                }
+            }
+        }
+        for width in [0, WIDTH, 3 * WIDTH] {
+            let stride = width + 5;
+            let w = eighths(4 * stride, 11);
+            let mut out = eighths(width, 0);
+            S::mix(&[(0, 0.5), (3, -2.0)], &w, stride, &mut out);
+            for (k, got) in out.iter().enumerate() {
+                near(*got, 0.5 * w[k].to_f64() - 2.0 * w[3 * stride + k].to_f64(), "mix");
+            }
+            let (m, n) = (eighths(width, 21), eighths(width, 31));
+            S::between(0.25, &m, &n, 1.5, &mut out);
+            for (k, got) in out.iter().enumerate() {
+                let want = 0.25 * m[k].to_f64() + 0.75 * n[k].to_f64() - 0.1875 * 1.5;
+                near(*got, want.max(0.0), "between");
+            }
+            let mut values = eighths(width, 5);
+            if let Some(value) = values.first_mut() {
+                *value = S::from_f64(f64::NAN);
+                let got = S::least(&values);
+                let least = values[1..].iter().map(|v| v.to_f64()).fold(f64::INFINITY, f64::min);
+                let first = values.iter().position(|v| v.to_f64() == least);
+                assert_eq!(Some(got), first, "{level:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn maintenance_agrees_with_plain_loops() {
+    maintenance_agrees::<f32>(2e-6);
+    maintenance_agrees::<f64>(1e-14);
+}
+
+/// The lower half of a symmetric matrix, of every size.
+#[test]
+fn updates_agree_with_plain_loops() {
+    at_every_level(|level| {
+        for n in 0..=67 {
+            let (plus, minus, k): (Vec<f64>, Vec<f64>, Vec<f64>) =
+                (numbers(n, 1), numbers(n, 9), numbers(n, 17));
+            let before: Vec<f64> = numbers(n * (n + 1) / 2, 0);
+            let (mut q, mut out) = (before.clone(), vec![7.0; n]);
+            update_and_multiply(&mut q, &plus, &minus, &k, &mut out);
+            let at = |i: usize, j: usize| {
+                let place = i.max(j) * (i.max(j) + 1) / 2 + i.min(j);
+                let new = before[place] + plus[i] * plus[j] - minus[i] * minus[j];
+                assert!((q[place] - new).abs() < 1e-9, "{level:?} {n}");
+                new
+            };
+            for (i, got) in out.iter().enumerate() {
+                let want: f64 = (0..n).map(|j| at(i, j) * k[j]).sum();
+                assert!((got - want).abs() < 1e-7, "{level:?} {n}: {got}, not {want}");
+            }
+        }
+    });
+}
+
+/// The same partner at every level, or one as good: the merger's own tests say what is best.
+#[test]
+fn partners_agree() {
+    for round in 0..50 {
+        let width = 3 * WIDTH;
+        let distances: Vec<f32> = (0..width).map(|k| number(k + round).abs() as f32).collect();
+        let b: Vec<f64> = (0..width).map(|k| 1.0 + number(k + 3 * round).abs()).collect();
+        let c: Vec<f32> = (0..width).map(|k| number(5 * k + round) as f32 / 20.0).collect();
+        let mut bounds = vec![0.0; width];
+        let m = (round % width, 1.0);
+        let found = at_every_level(|_| f32::partner(0.7, m, &distances, &b, &c, &mut bounds));
+        assert!(found.iter().all(|n| *n == found[0] && *n != round % width), "{found:?}");
+    }
+}
+
+/// Wherever the bad index stands: in a full group or in the remainder.
+#[test]
+fn an_index_outside_is_seen_and_never_followed() {
+    at_every_level(|_| {
+        for len in 1..=19 {
+            for at in 0..len {
+                let mut indices = vec![0_i64; len];
+                let values = vec![1.0_f32; len];
+                for bad in [4, -1, i64::MAX, i64::MIN] {
+                    indices[at] = bad;
+                    let mut v = [1.0_f32; 4];
+                    assert!(f32::gather_dot(&indices, &values, &v).is_nan());
+                    f32::scatter_axpy(1.0, &indices, &values, &mut v);
+                    assert_eq!(v, [1.0 + (len - 1) as f32, 1.0, 1.0, 1.0]);
+                }
+            }
+        }
+    });
+}
+
+/// The longer of two slices is cut, and a number that is not finite shows.
+#[test]
+fn odd_slices_are_safe() {
+    at_every_level(|_| {
+        for len in 0..40 {
+            let x = vec![1.0_f64; 40];
+            let mut v = vec![2.0; len];
+            assert_eq!(f64::dot(&x, &v), 2.0 * len as f64);
+            assert_eq!(f64::dot(&v, &x), 2.0 * len as f64);
+            assert_eq!(f64::axpy(1.0, &x, &mut v), 5.0 * len as f64);
+            for bad in [f64::NAN, f64::INFINITY] {
+                for at in 0..len {
+                    let mut x = x.clone();
+                    x[at] = bad;
+                    assert!(!f64::dot(&x, &vec![0.0; len]).is_finite());
+                }
+            }
+        }
+    });
+}
