@@ -20,6 +20,9 @@ use crate::shards::{Shards, total};
 use crate::threads::side_by_side;
 use crate::trainer::{Report, Trainer};
 
+/// Row numbers taken from an order at a time.
+const WINDOW: usize = 256;
+
 /// Linear problems over the same rows: one, or one class against the rest for every class. They are trained side by side,
 /// on the threads of the current rayon pool.
 pub struct LinearProblems<S: Scalar, L: Loss> {
@@ -203,6 +206,19 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     }
 }
 
+/// Takes so many rows from an order, or as many as it has: nobody knows how long it is.
+fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
+    while rows.len() < most {
+        let (from, room) = (rows.len(), (most - rows.len()).min(WINDOW));
+        rows.resize(from + room, 0);
+        let count = order.fill(&mut rows[from..]);
+        rows.truncate(from + count);
+        if count < room {
+            return;
+        }
+    }
+}
+
 impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     fn lambda(&self) -> f64 {
         self.parts.first().map_or(0.0, |part| part.trainer.params().lambda)
@@ -233,14 +249,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         let mut sharded = None;
         if shards != 1 {
             let mut rows = Vec::with_capacity(data.len());
-            let mut window = [0; 256];
-            loop {
-                let count = order.fill(&mut window);
-                rows.extend_from_slice(&window[..count]);
-                if count < window.len() {
-                    break;
-                }
-            }
+            take(&mut *order, usize::MAX, &mut rows);
             if shards == 0 || shards > rows.len() {
                 return Err(Error::parameter("shards", shards, "such that each has a row"));
             }
@@ -286,9 +295,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             return Ok((sum.examples - before) as usize);
         }
         // Between interruptions every problem sees the same few rows, which stay in the cache.
-        epoch.taken.resize(size.min(data.len().max(1)), 0);
-        let count = epoch.order.fill(&mut epoch.taken);
-        let taken = &epoch.taken[..count];
+        epoch.taken.clear();
+        take(&mut *epoch.order, size, &mut epoch.taken);
+        let taken = &epoch.taken[..];
         let mut pairs: Vec<_> = self.parts.iter_mut().zip(&mut epoch.sums).collect();
         let ran = side_by_side(&mut pairs, |_, (part, sum)| {
             let mut rows = taken.iter().copied();
@@ -296,7 +305,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             Ok::<_, Error>(())
         });
         ran.into_iter().collect::<Result<(), _>>()?;
-        Ok(count)
+        Ok(taken.len())
     }
 
     fn seen(&self) -> Report {

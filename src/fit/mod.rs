@@ -215,6 +215,8 @@ pub(crate) struct Course {
     /// After which epoch the next evaluation comes.
     evaluation: usize,
     event: Event,
+    /// Whether somebody has said that the epoch at hand is the last.
+    stopped: bool,
     watch: Watch,
     /// The bound [`STEPS`] steps ago.
     bound: f64,
@@ -238,6 +240,7 @@ impl Course {
             ascending: false,
             evaluation: 1,
             event: Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 },
+            stopped: false,
             watch,
             bound: f64::NEG_INFINITY,
         }
@@ -267,10 +270,19 @@ impl Course {
         self.event
     }
 
-    /// It is enough. What is not known of the end is still evaluated.
+    /// It is enough, after the epoch at hand if there is one. What is not known of the end is still evaluated.
     pub(crate) fn stop(&mut self) {
+        match self.state {
+            State::Start | State::Leap => self.state = self.end(),
+            State::Epoch | State::Ascend | State::Evaluate { .. } => self.stopped = true,
+            State::Last | State::Over(_) => {}
+        }
+    }
+
+    /// How a fit that was stopped goes on.
+    fn end(&self) -> State {
         let unknown = self.event.certificate.primal.is_nan();
-        self.state = if unknown { State::Last } else { State::Over(Outcome::Reached) };
+        if unknown { State::Last } else { State::Over(Outcome::Reached) }
     }
 
     /// Does about so many rows' work; `order` gives that of an epoch of Pegasos.
@@ -281,6 +293,8 @@ impl Course {
         order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
         size: usize,
     ) -> Result<Progress, Error> {
+        // None would be the end of an epoch.
+        let size = size.max(1);
         let tol = self.policy.tol.unwrap_or(0.0);
         let going = |rows| Progress::Going { rows, anew: false };
         match self.state {
@@ -408,7 +422,11 @@ impl Course {
     }
 
     fn end_of_epoch(&mut self, next: State) -> Progress {
-        self.state = next;
+        self.state = match next {
+            State::Over(_) => next,
+            _ if self.stopped => self.end(),
+            _ => next,
+        };
         Progress::Epoch(self.event)
     }
 

@@ -219,7 +219,7 @@ fn pieces<S: Scalar, P: pegasos::Problem<S>, T: PartialEq>(
         (events, outcome, state(fit.into_problem()))
     };
     let (events, outcome, end) = run(usize::MAX);
-    for size in [1, 7, 1000] {
+    for size in [0, 1, 7, 1000] {
         let (other_events, other_outcome, other_end) = run(size);
         assert_eq!(bits(&other_events), bits(&events), "{what} {policy:?} in pieces of {size}");
         assert_eq!(other_outcome, outcome, "{what} {policy:?} in pieces of {size}");
@@ -378,7 +378,6 @@ fn pieces_change_no_bit_with_kernels() {
             (recent, auto),
             (plain, Policy { tol: None, ..pegasos }),
             (Params { block: Block::Mean(7), ..recent }, pegasos),
-            (Params { block: Block::Delayed(5), ..recent }, pegasos),
         ] {
             let make = || budgeted::<S, L>(loss.clone(), d, params);
             let state = |problem: KernelProblem<Budgeted<S>, L>| {
@@ -789,6 +788,74 @@ fn a_stop_evaluates_what_is_not_known() {
     let model = fit.into_problem().model().unwrap();
     let primal = objective(&FOUR, &model, &data, &problem, 0.02);
     assert!((last.certificate.primal / primal - 1.0).abs() < 1e-9, "{last:?}, not {primal}");
+}
+
+/// Stopped in an epoch, a fit goes on to its end and then stops; over, it stays so.
+#[test]
+fn a_stop_waits_for_the_end_of_an_epoch() {
+    fn law<P: pegasos::Problem<f64>>(
+        make: impl Fn() -> P,
+        data: &Examples<'_, f64>,
+        policy: Policy,
+    ) {
+        let (mut stopped, mut late) = (Fit::new(make(), policy), Fit::new(make(), policy));
+        for fit in [&mut stopped, &mut late] {
+            epoch(fit, data);
+            // Before the next epoch, in the midst of it.
+            for _ in 0..3 {
+                assert!(matches!(fit.advance(data, 10).unwrap(), Progress::Going { .. }));
+            }
+        }
+        stopped.stop();
+        let last = epoch(&mut late, data);
+        late.stop();
+        let (events, outcome) = course(&mut stopped, data, 10);
+        assert_eq!(bits(&events), bits(&[last]), "{policy:?}");
+        assert_eq!(outcome, Outcome::Reached, "{policy:?}");
+        let (end, want) = (stopped.run(data).unwrap(), late.run(data).unwrap());
+        assert_eq!(bits(&[end]), bits(&[want]), "{policy:?}");
+        assert!(end.certificate.primal.is_finite(), "{policy:?}");
+        // Too late.
+        let mut over = Fit::new(make(), Policy { max_epochs: 2, ..policy });
+        let (events, outcome) = course(&mut over, data, usize::MAX);
+        over.stop();
+        assert_eq!(course(&mut over, data, 10), (Vec::new(), outcome), "{policy:?}");
+        assert!(events.len() >= 2);
+    }
+    let problem = Problem::of_classes(150, 5, 4, 67);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 0.02, ..Params::default() };
+    for solver in [Solver::Pegasos, Solver::Dual, Solver::Auto] {
+        for tol in [None, Some(1e-9)] {
+            let policy = Policy { solver, tol, ..Policy::default() };
+            law(|| at_zero::<f64, _>(&rest(), 5, params), &data, policy);
+            law(|| unlimited::<f64, _>(FOUR, 5, params), &data, policy);
+        }
+    }
+}
+
+/// Nobody knows how long an order is, nor how often it names a row.
+#[test]
+fn an_order_may_be_longer_than_the_data() {
+    use pegasos::Problem as _;
+    let problem = Problem::of_classes(50, 5, 4, 68);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let order: Vec<usize> = (0..777).map(|k| k * k % 50).collect();
+    for block in [Block::Mean(1), Block::Mean(9), Block::Mean(600), Block::Mean(usize::MAX)] {
+        let params = Params { lambda: 0.02, block, ..Params::default() };
+        for size in [1, 7, 1000, usize::MAX] {
+            let mut problems = at_zero::<f64, _>(&rest(), 5, params);
+            problems.begin_epoch(&data, Box::new(order.clone().into_iter()), 1).unwrap();
+            while problems.visit(&data, size).unwrap() > 0 {}
+            assert_eq!(problems.seen().examples, 4 * 777);
+            for (got, loss) in problems.trainers().zip(rest()) {
+                let mut want = trainer::<f64, _>(loss, 5, params);
+                want.run(&data, order.iter().copied()).unwrap();
+                assert_eq!(got.hypothesis(), want.hypothesis(), "{block:?} in pieces of {size}");
+                assert_eq!(got.t(), want.t());
+            }
+        }
+    }
 }
 
 /// All epochs that are allowed, and no more; the last one is evaluated where something was asked for.
