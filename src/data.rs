@@ -111,6 +111,18 @@ impl<S: Scalar> Row<'_, S> {
         )
     }
 
+    /// Adds the features to those of a dense row; a column that occurs twice counts as the sum. False if one lies
+    /// outside, which is passed over. O(nnz).
+    #[inline]
+    pub(crate) fn add_to(self, features: &mut [S]) -> bool {
+        let mut inside = true;
+        self.for_each(|j, x| match features.get_mut(j) {
+            Some(feature) => *feature = S::from_f64(feature.to_f64() + x),
+            None => inside = false,
+        });
+        inside
+    }
+
     /// Makes this row, into a block that holds zeros there, the vector of a lane. Column indices outside the
     /// block are passed over.
     pub fn pack(self, block: &mut [Lanes<S>], lane: usize) {

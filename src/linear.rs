@@ -100,6 +100,13 @@ impl<S: Scalar> Linear<S> {
         Ok(Linear { n_features, state })
     }
 
+    /// With these weights, whose norm is computed.
+    fn measured(n_features: usize, state: LinearState<S>) -> Self {
+        let mut linear = Linear { n_features, state };
+        linear.state.scale.norm2 = linear.norm2_afresh();
+        linear
+    }
+
     /// The state, to be stored and given to [`from_state`](Linear::from_state).
     pub fn state(&self) -> &LinearState<S> {
         &self.state
@@ -162,9 +169,7 @@ impl<S: Scalar> Linear<S> {
         let v = self.state.v.iter().map(|v| T::from_f64(a * v.to_f64())).collect();
         let b = self.state.b.iter().map(round).collect();
         let state = LinearState { v, b, constant, ..LinearState::default() };
-        let mut linear = Linear { n_features: self.n_features, state };
-        linear.state.scale.norm2 = linear.norm2_afresh();
-        linear
+        Linear::measured(self.n_features, state)
     }
 
     /// Lets `f` replace the weights, outputs x features; leaves the intercepts as they are. O(size).
@@ -371,9 +376,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
             constant: *constant,
             ..LinearState::default()
         };
-        let mut mean = Linear { n_features: self.n_features, state };
-        mean.state.scale.norm2 = mean.norm2_afresh();
-        Some(mean)
+        Some(Linear::measured(self.n_features, state))
     }
 }
 
@@ -419,8 +422,6 @@ impl<S: Scalar> Combine for Linear<S> {
             u,
             ub,
         };
-        let mut sum = Linear { n_features: first.n_features, state };
-        sum.state.scale.norm2 = sum.norm2_afresh();
-        Ok(sum)
+        Ok(Linear::measured(first.n_features, state))
     }
 }

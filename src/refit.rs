@@ -115,9 +115,14 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         (self.evaluation, self.renewed, self.leap) = (None, None, None);
     }
 
-    /// The strength of the regularisation.
-    pub(crate) fn lambda(&self) -> f64 {
-        self.ascents[self.problem].lambda()
+    /// Dual ascent on the problem at hand.
+    pub fn ascent(&self) -> &DualAscent<L> {
+        &self.ascents[self.problem]
+    }
+
+    /// Dual ascent on the problem at hand, about to change.
+    pub(crate) fn ascent_mut(&mut self) -> &mut DualAscent<L> {
+        &mut self.ascents[self.problem]
     }
 
     /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
@@ -177,21 +182,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         let report =
             ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
-    }
-
-    /// To be asked when a pass is over: whether it is time for a [`certificate`](Refit::certificate).
-    pub fn epoch_is_over(&mut self, tol: f64) -> bool {
-        self.ascents[self.problem].epoch_is_over(tol)
-    }
-
-    /// Whether the last pass suggests that the relative gap is at most `tol`.
-    pub fn may_be_solved(&self, tol: f64) -> bool {
-        self.ascents[self.problem].may_be_solved(tol)
-    }
-
-    /// [`DualAscent::narrows`].
-    pub fn narrows(&self) -> bool {
-        self.ascents[self.problem].narrows()
     }
 
     /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
@@ -323,11 +313,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             }
         }
         Ok(scores)
-    }
-
-    /// The mean loss, as the last pass saw it.
-    pub fn mean_loss(&self) -> f64 {
-        self.ascents[self.problem].mean_loss()
     }
 
     /// The coefficients of all landmarks, landmarks x outputs of all problems.

@@ -8,20 +8,7 @@
 /// (Michelot 1986): at most `p.len()` times; in practice a few.
 pub(crate) fn project(p: &mut [f64], size: f64) {
     let largest = p.iter().fold(f64::NEG_INFINITY, |most, &p| if p > most { p } else { most });
-    let mut tau = largest - size;
-    // Most often few are left, which then need not be looked for again.
-    let mut few = [0.0; 8];
-    let mut count = 0;
-    for &p in p.iter() {
-        if p > tau {
-            few[count % 8] = p;
-            count += 1;
-        }
-    }
-    tau = match few.get(..count) {
-        Some(few) => threshold(few, tau, size),
-        None => threshold(p, tau, size),
-    };
+    let tau = level(p, largest - size, -size, 0);
     for p in p {
         let above = *p - tau;
         *p = if above > 0.0 { above } else { 0.0 };
@@ -32,39 +19,24 @@ pub(crate) fn project(p: &mut [f64], size: f64) {
 /// largest entry, and found as tau is above.
 pub(crate) fn balance(b: &[f64]) -> f64 {
     let largest = b.iter().fold(0.0, |most: f64, &b| if b > most { b } else { most });
-    let mut s = largest / 2.0;
+    level(b, largest / 2.0, 0.0, 1)
+}
+
+/// The tau for which `sum_r max(p_r - tau, 0) + extra = more tau`; the one given is no larger.
+fn level(p: &[f64], mut tau: f64, extra: f64, more: u32) -> f64 {
     // Most often few are above, of however many, which then need not be looked for again.
     let mut few = [0.0; 32];
     let mut count = 0;
-    for &b in b {
-        if b > s {
-            few[count % 32] = b;
+    for &p in p {
+        if p > tau {
+            few[count % 32] = p;
             count += 1;
         }
     }
-    let b = few.get(..count).unwrap_or(b);
+    let p = few.get(..count).unwrap_or(p);
     let mut left = usize::MAX;
     loop {
-        let (mut sum, mut count) = (0.0, 0);
-        for &b in b {
-            if b > s {
-                sum += b;
-                count += 1;
-            }
-        }
-        if count >= left || count == 0 {
-            return s;
-        }
-        s = sum / f64::from(count as u32 + 1);
-        left = count;
-    }
-}
-
-/// The tau of the entries of `p` above the one given, which is no larger.
-fn threshold(p: &[f64], mut tau: f64, size: f64) -> f64 {
-    let mut left = usize::MAX;
-    loop {
-        let (mut sum, mut count) = (-size, 0);
+        let (mut sum, mut count) = (extra, 0);
         for &p in p {
             if p > tau {
                 sum += p;
@@ -72,11 +44,11 @@ fn threshold(p: &[f64], mut tau: f64, size: f64) -> f64 {
             }
         }
         // Not `==`: where entries lie a rounding from tau they may leave and come back for ever. None
-        // at all: size is 0, or nothing beside the entries.
+        // at all: the size is 0, or nothing beside the entries.
         if count >= left || count == 0 {
             return tau;
         }
-        tau = sum / f64::from(count as u32);
+        tau = sum / f64::from(count as u32 + more);
         left = count;
     }
 }

@@ -77,16 +77,12 @@ impl<S: Scalar> Span<S> {
     pub fn new(kernel: Kernel, x: &Matrix<'_, S>, landmarks: &[usize]) -> Result<Self, Error> {
         let rows = landmarks.iter().map(|&i| x.row(i).to_owned()).collect();
         let none = Vectors::new(x.n_features(), Layout::of(kernel, x));
-        Span::of_rows(kernel, none, rows)
+        Factor::new(kernel, none, rows)?.span()
     }
 
     /// Of the vectors of a model.
     pub fn of(model: &Expansion<S>) -> Result<Self, Error> {
         Factor::of(model)?.span()
-    }
-
-    fn of_rows(kernel: Kernel, none: Vectors<S>, rows: Vec<OwnedRow<S>>) -> Result<Self, Error> {
-        Factor::new(kernel, none, rows)?.span()
     }
 
     /// How many features there are: the number of landmarks in the basis.

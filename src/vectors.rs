@@ -227,16 +227,12 @@ impl<S: Scalar> Vectors<S> {
                 let mut dense = vec![S::default(); self.n_features];
                 for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
                     let row = x.row(*i);
-                    let mut outside = false;
-                    row.for_each(|j, x| match dense.get_mut(j) {
-                        Some(v) => *v = S::from_f64(v.to_f64() + x),
-                        None => outside = true,
-                    });
+                    let inside = row.add_to(&mut dense);
                     for (slot, out) in slots.clone().zip(out) {
                         let start = if slot == 0 { 0 } else { ends[slot - 1] };
                         let span = start..ends[slot];
                         let product = S::gather_dot(&indices[span.clone()], &values[span], &dense);
-                        *out = S::from_f64(if outside { f64::NAN } else { product });
+                        *out = S::from_f64(if inside { product } else { f64::NAN });
                     }
                     row.for_each(|j, _| {
                         if let Some(v) = dense.get_mut(j) {
@@ -266,11 +262,7 @@ impl<S: Scalar> Vectors<S> {
             }
             Store::Sparse { ends, indices, values } => {
                 let mut dense = vec![S::default(); self.n_features];
-                row.for_each(|j, x| {
-                    if let Some(v) = dense.get_mut(j) {
-                        *v = S::from_f64(v.to_f64() + x);
-                    }
-                });
+                row.add_to(&mut dense);
                 let mut start = 0;
                 for (end, out) in ends.iter().zip(out.iter_mut()) {
                     let span = start..*end;

@@ -194,11 +194,7 @@ impl<S: Scalar> Budgeted<S> {
     /// outputs)).
     pub fn model(&self) -> Result<Expansion<S>, Error> {
         let Support { kernel, outputs, n_features, .. } = self.support;
-        let sparse = self.support.layout() != crate::vectors::Layout::Dense;
-        let mut model = match sparse {
-            true => Expansion::sparse(kernel, outputs, n_features)?,
-            false => Expansion::new(kernel, outputs, n_features)?,
-        };
+        let mut model = Expansion::with(kernel, outputs, n_features, self.support.layout())?;
         let mean = self.averaged();
         let (v, a) = match &mean {
             Some(mean) => (mean, 1.0),
@@ -287,6 +283,14 @@ impl<S: Scalar> Budgeted<S> {
         panel.measure(&self.support);
         panel.score(&self.support);
         panel
+    }
+
+    /// The scores of an example of a panel.
+    #[inline]
+    fn write_scores(&self, panel: &Panel<S>, lane: usize, out: &mut [f64]) {
+        for (out, score) in out.iter_mut().zip(panel.scores_of(lane)) {
+            *out = self.scale.a * score;
+        }
     }
 
     /// `<w, sum_o coef_o phi(x)>` over a.
@@ -392,9 +396,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
-        for (out, score) in out.iter_mut().zip(self.alone(x).scores_of(0)) {
-            *out = self.scale.a * score;
-        }
+        self.write_scores(&self.alone(x), 0, out);
     }
 
     fn scores(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
@@ -403,9 +405,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         for (rows, out) in rows.chunks(WIDTH).zip(out.chunks_mut(WIDTH * outputs)) {
             panel.look_ahead(&self.support, x, rows);
             for (lane, out) in out.chunks_mut(outputs).enumerate() {
-                for (out, score) in out.iter_mut().zip(panel.scores_of(lane)) {
-                    *out = self.scale.a * score;
-                }
+                self.write_scores(&panel, lane, out);
             }
         }
     }
@@ -444,9 +444,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         let Some(lane) = self.panel.rows.next(i) else {
             return self.score(x, out);
         };
-        for (out, score) in out.iter_mut().zip(self.panel.scores_of(lane)) {
-            *out = self.scale.a * score;
-        }
+        self.write_scores(&self.panel, lane, out);
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {

@@ -53,15 +53,6 @@ enum Store<S> {
     Sparse(Vec<OwnedRow<S>>),
 }
 
-/// Adds a row to features. A column that occurs twice counts as the sum, one outside is passed over.
-fn add_features<S: Scalar>(x: Row<'_, S>, features: &mut [S]) {
-    x.for_each(|j, x| {
-        if let Some(feature) = features.get_mut(j) {
-            *feature = S::from_f64(feature.to_f64() + x);
-        }
-    });
-}
-
 /// Coefficients that sum to 0 over the classes, as those of the Crammer-Singer loss do, must go on to when
 /// many roundings add up, and when what is left of large ones that have cancelled is small.
 pub(super) fn balance(coef: &mut [f64]) {
@@ -249,7 +240,7 @@ impl<S: Scalar> Support<S> {
 
     fn features_of(&self, x: Row<'_, S>) -> Vec<S> {
         let mut features = vec![S::default(); self.n_features];
-        add_features(x, &mut features);
+        x.add_to(&mut features);
         features
     }
 
@@ -278,7 +269,7 @@ impl<S: Scalar> Support<S> {
             Store::Dense(rows) => {
                 let row = &mut rows[slot * d..(slot + 1) * d];
                 row.fill(S::default());
-                add_features(x, row);
+                x.add_to(row);
             }
             Store::Sparse(rows) => rows[slot] = x.to_owned(),
         }

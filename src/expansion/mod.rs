@@ -106,7 +106,8 @@ impl<S: Scalar> Expansion<S> {
         Expansion::with(kernel, outputs, n_features, Layout::Sparse)
     }
 
-    fn with(
+    /// None yet, in this layout.
+    pub(crate) fn with(
         kernel: Kernel,
         outputs: usize,
         n_features: usize,

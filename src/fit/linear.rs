@@ -106,12 +106,6 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         self.parts.iter().map(|part| &part.trainer)
     }
 
-    /// The trainers, about to change.
-    pub fn trainers_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Trainer<Linear<S>, L>> {
-        self.frozen = None;
-        self.parts.iter_mut().map(|part| &mut part.trainer)
-    }
-
     /// The models of all problems, the averages where iterates are averaged. O(size of w).
     pub fn results(&self) -> Result<Vec<Linear<S>>, Error>
     where

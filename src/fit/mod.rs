@@ -51,6 +51,7 @@ use crate::trainer::Report;
 pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
+#[cfg(feature = "python")]
 pub(crate) use refit::Solving;
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
@@ -248,21 +249,6 @@ impl Course {
 
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    /// Whether dual ascent has taken over.
-    pub(crate) fn is_ascending(&self) -> bool {
-        self.ascending
-    }
-
-    /// Epochs begun so far.
-    pub(crate) fn epochs(&self) -> usize {
-        self.epochs
-    }
-
-    /// How the fit has ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        if let State::Over(outcome) = self.state { Some(outcome) } else { None }
     }
 
     /// The last event.
@@ -522,6 +508,24 @@ impl Course {
             (false, false) => State::Start,
         };
         Ok(self.end_of_epoch(next))
+    }
+}
+
+#[cfg(feature = "python")]
+impl Course {
+    /// Whether dual ascent has taken over.
+    pub(crate) fn is_ascending(&self) -> bool {
+        self.ascending
+    }
+
+    /// Epochs begun so far.
+    pub(crate) fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// How the fit has ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        if let State::Over(outcome) = self.state { Some(outcome) } else { None }
     }
 }
 

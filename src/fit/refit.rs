@@ -51,7 +51,7 @@ impl Solving {
             Progress::Over(_) => {
                 let certificate = self.course.event().certificate;
                 // As the evaluation has left it.
-                self.sum.loss += refit.mean_loss();
+                self.sum.loss += refit.ascent().mean_loss();
                 self.sum.certificate.primal += certificate.primal;
                 self.sum.certificate.dual += certificate.dual;
                 self.sum.visits = self.sum.visits.max(self.visits);
@@ -86,7 +86,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Refit<S, L> {
 
 impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
     fn lambda(&self) -> f64 {
-        Refit::lambda(self)
+        self.ascent().lambda()
     }
 
     fn only_ascends(&self) -> bool {
@@ -108,7 +108,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         all: bool,
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
-        if !all && !self.is_evaluating() && !self.may_be_solved(tol) {
+        if !all && !self.is_evaluating() && !self.ascent().may_be_solved(tol) {
             return Ok(Some(super::UNKNOWN));
         }
         self.certify_on(data, size)
@@ -129,16 +129,16 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         if rows > 0 {
             return Ok(Ascent::Going { rows, anew: false });
         }
-        if self.epoch_is_over(policy.tol.unwrap_or(0.0)) {
-            let (loss, visits) = (self.mean_loss(), std::mem::take(&mut self.visits));
+        if self.ascent_mut().epoch_is_over(policy.tol.unwrap_or(0.0)) {
+            let (loss, visits) = (self.ascent().mean_loss(), std::mem::take(&mut self.visits));
             return Ok(Ascent::Epoch { loss, visits, certificate: None });
         }
         // What follows a narrow pass is slower.
-        Ok(Ascent::Going { rows: 0, anew: self.narrows() })
+        Ok(Ascent::Going { rows: 0, anew: self.ascent().narrows() })
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
-        if self.leap.is_none() && self.may_be_solved(FAR * tol) {
+        if self.leap.is_none() && self.ascent().may_be_solved(FAR * tol) {
             return Ok(false);
         }
         self.go_on_leaping(data, tol)

@@ -24,7 +24,6 @@
 
 mod working;
 
-use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::expansion::Expansion;
@@ -508,19 +507,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(true)
     }
 
-    /// An expansion without vectors, for such rows.
-    fn nothing(&self, x: &Matrix<'_, S>) -> Result<Expansion<S>, Error> {
-        match x.is_sparse() {
-            true => Expansion::sparse(self.kernel, self.outputs(), self.n_features),
-            false => Expansion::new(self.kernel, self.outputs(), self.n_features),
-        }
-    }
-
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
     pub fn result(&mut self, data: &Examples<'_, S>) -> Result<Expansion<S>, Error> {
         self.finish(data)?;
         let (n, outputs) = (self.len(), self.outputs());
-        let mut w = self.nothing(data.rows())?;
+        let layout = Layout::of(self.kernel, data.rows());
+        let mut w = Expansion::with(self.kernel, outputs, self.n_features, layout)?;
         if self.positive {
             w.assume_positive();
         }
