@@ -1,5 +1,7 @@
 # make demo   sets everything up in .venv and trains two models
 # make test   sets everything up in .venv and runs every test
+# make quick  builds what src/ says, hardly optimised; and runs some tests: make quick T="tests/python/test_dual.py -k copies"
+# make test-benches  every program of benches/, at sizes that only show that it runs (minutes; before a release)
 # make bench  the comparison with scikit-learn (minutes), then Rust's own benches
 # make reproduce  the papers' tables and figures and the comparison with other machines, quick; FULL=1: the sizes of the docs
 # make torture    hostile input by the ten thousand, each case in a process of its own (some twenty minutes)
@@ -8,16 +10,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+# Into .venv, whatever else is active.
+MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/.venv' $(BIN)/maturin develop --locked
 
-.PHONY: demo test bench reproduce torture converge clean
+.PHONY: demo test quick test-benches bench reproduce torture converge clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python docs/demo.py
 
 test: .venv/test.stamp
 	cargo test --locked
-	cargo test --locked --no-default-features
-	$(BIN)/python -m pytest
+	PEGASOS_SIMD=baseline cargo test --locked --no-default-features
+	$(BIN)/python -m pytest --numprocesses auto
+
+quick: $(BIN)/maturin
+	rm -f .venv/*.stamp
+	$(MATURIN) --extras test --profile quick
+	$(if $(T),$(BIN)/python -m pytest $(T))
+
+test-benches: .venv/test.stamp
+	$(BIN)/python -m pytest tests/benches
 
 bench: .venv/test.stamp
 	$(BIN)/python benches/compare.py
@@ -36,12 +48,16 @@ torture: .venv/test.stamp
 converge: .venv/test.stamp
 	$(BIN)/python benches/converge.py
 
-.venv/demo.stamp: EXTRAS :=
-.venv/test.stamp: EXTRAS := [test]
-.venv/demo.stamp .venv/test.stamp: $(SOURCES)
+.venv/test.stamp: EXTRAS := --extras test
+.venv/demo.stamp .venv/test.stamp: $(BIN)/maturin $(SOURCES)
+	@printf '\nThe extension is optimised as one piece: a minute or two, most of it on the last crate.\n'
+	$(MATURIN) $(EXTRAS) --release
+	touch $@
+
+$(BIN)/maturin: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) must be Python 3.11 or newer; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.$(EXTRAS)'
+	$(BIN)/pip install --disable-pip-version-check 'maturin>=1.16,<2'
 	touch $@
 
 clean:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -15,6 +16,28 @@ def labelled(seed, n, d, n_classes):
     scores = X @ random.normal(size=(d, n_classes)) + 0.1 * random.normal(size=(n, n_classes))
     X.flags.writeable = False
     return X, scores.argmax(axis=1)
+
+
+def every_pair(**values):
+    """Parametrizes a test: not all values with all, but every two values of two parameters in some case.
+
+    What takes three values together to go wrong is for the grids of ``tests/rust/naive.rs``.
+    """
+    names, choices = [*values], [[*choices] for choices in values.values()]
+    sizes = [range(len(choice)) for choice in choices]
+    places = list(combinations(range(len(names)), 2))
+    missing = dict.fromkeys(((i, a), (j, b)) for i, j in places for a, b in product(sizes[i], sizes[j]))
+    cases = []
+    while missing:
+        # The first pair that is missing; then for each parameter what makes most others meet.
+        case = dict(next(iter(missing)))
+        for k in sorted(set(range(len(names))) - case.keys()):
+            case[k] = max(sizes[k], key=lambda c: sum(tuple(sorted([(k, c), x])) in missing for x in case.items()))
+        for pair in combinations(sorted(case.items()), 2):
+            missing.pop(pair, None)
+        cases.append([choices[k][case[k]] for k in range(len(names))])
+    words = [[getattr(value, "__name__", str(value)) for value in case] for case in cases]
+    return pytest.mark.parametrize(names, cases, ids=map("-".join, words))
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,11 @@ import pickle
 import resource
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
+from conftest import every_pair
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
@@ -56,18 +58,28 @@ def waves(n=400, seed=0, dtype=np.float64):
     return X.astype(dtype), y
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("maintenance", ["remove", "project", "merge"])
-def test_training_is_the_paper(maintenance, average, form):
+OF_THE_PAPER = dict(gamma=0.02, alpha=0.01, budget=20)
+
+
+@cache
+def of_the_paper(maintenance):
+    """The machine that the paper's algorithm makes of 250 waves, and the order in which it saw them."""
     X, y = waves(250)
     order = np.random.default_rng(1).permutation(np.tile(np.arange(len(y)), 2))
-    common = dict(gamma=0.02, alpha=0.01, budget=20)
-    want = budget_oracle.budgeted(
-        X, y, order, maintain=getattr(budget_oracle, maintenance), n_classes=3, **common
-    )
+    maintain = getattr(budget_oracle, maintenance)
+    return budget_oracle.budgeted(X, y, order, maintain=maintain, n_classes=3, **OF_THE_PAPER), order
+
+
+@every_pair(
+    maintenance=["remove", "project", "merge"],
+    average=[False, True],
+    form=[np.asarray, sparse.csr_array, sparse.csr_matrix],
+)
+def test_training_is_the_paper(maintenance, average, form):
+    X, y = waves(250)
+    want, order = of_the_paper(maintenance)
     model = papers(
-        maintenance=maintenance, average=average, sampling=order, tol=None, **common
+        maintenance=maintenance, average=average, sampling=order, tol=None, **OF_THE_PAPER
     )
     model.fit(form(X), y)
     scores = want.k(X, want.x) @ (want.mean if average else want.a)

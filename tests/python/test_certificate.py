@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import oracle
 import pytest
+from conftest import every_pair
 from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -115,13 +116,15 @@ def check(model, X, y, weights, least):
     assert model.duality_gap_ >= primal(model, X, y, weights) - least - tiny
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("t0", ["auto", 0.0, 40.0])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 6])
-@pytest.mark.parametrize("sampling", ["shuffle", "blocks", "storage"])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(
+    loss=LOSSES,
+    sampling=["shuffle", "blocks", "storage"],
+    batch_size=[1, 6],
+    average=[False, True],
+    weighted=[False, True],
+    t0=["auto", 0.0, 40.0],
+    dtype=[np.float32, np.float64],
+)
 def test_gap_holds(loss, sampling, batch_size, average, weighted, t0, dtype):
     X, y, weights = examples(dtype)
     weights = weights if weighted else None
@@ -174,11 +177,13 @@ def test_one_vs_rest_sums_over_its_problems(loss, n_jobs):
     assert model.duality_gap_ >= total - least - 1e-11
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("batch_size", [1, 6])
-@pytest.mark.parametrize("t0", ["auto", 40.0])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(
+    loss=LOSSES,
+    average=[False, True],
+    t0=["auto", 40.0],
+    batch_size=[1, 6],
+    weighted=[False, True],
+)
 def test_dual_objective_is_that_of_the_violation_sums(loss, average, t0, batch_size, weighted):
     X, y, weights = examples()
     weights = weights if weighted else np.ones(len(y))

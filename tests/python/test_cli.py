@@ -588,14 +588,14 @@ def test_interrupted_before_it_begins(run_script: Any) -> None:
     assert any(ran.stderr.endswith("KeyboardInterrupt\n") for ran in done)
 
 
-def test_standard_input(here: Path, model: PegasosClassifier) -> None:
+def test_standard_input(run: Any, here: Path, model: PegasosClassifier) -> None:
     done = pegasos("predict", "model", "-", "--format", "csv", input=(here / "bare.csv").read_text(), stdout=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == model.predict(X).tolist()
     text = (here / "three.svm").read_text()
     done = pegasos("train", "-", "-o", "other", "--seed", "0", "-q", "--tol", "none", input=text, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    pegasos("train", "three.svm", "-o", "same", "--seed", "0", "-q", "--tol", "none")
+    assert run("train three.svm -o same --seed 0 -q --tol none")[0] == 0
     assert (here / "other").read_bytes() == (here / "same").read_bytes()
     done = pegasos("evaluate", "other", "-", input=text + "1 1:x\n", stdout=subprocess.PIPE)
     assert done.returncode == 2 and done.stdout == ""

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
+from conftest import every_pair
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -65,11 +66,13 @@ def check(task, model, X, y, weights=None):
     assert model.duality_gap_ >= -1e-14 * model.objective_
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("constant", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("solver", ["dual", "auto"])
-@pytest.mark.parametrize("task", oracle.TASKS)
+@every_pair(
+    task=oracle.TASKS,
+    solver=["dual", "auto"],
+    weighted=[False, True],
+    constant=[0.0, 1.0, 3.0],
+    dtype=[np.float32, np.float64],
+)
 def test_the_gap_closes(task, solver, weighted, constant, dtype):
     X, y, weights = examples(task, dtype)
     weights = weights if weighted else None
@@ -440,10 +443,12 @@ def test_parameters_that_are_no_obstacle(params):
     assert model_of(tol=1e-6, **params).fit(X, y).duality_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-@pytest.mark.parametrize("row", [0, 70, 149])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("task", oracle.TASKS)
+@every_pair(
+    task=oracle.TASKS,
+    form=[np.asarray, sparse.csr_array],
+    row=[0, 70, 149],
+    value=[np.nan, np.inf, -np.inf, 1e300],
+)
 def test_bad_values(task, form, row, value):
     X, y, weights = examples(task)
     bad = X.copy()
@@ -463,9 +468,7 @@ def test_bad_values(task, form, row, value):
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("value", [6, -1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("task", oracle.TASKS)
+@every_pair(task=oracle.TASKS, value=[6, -1, 2**31 - 1, -(2**31)], index=[np.int32, np.int64])
 def test_bad_columns(task, value, index):
     X, y, weights = examples(task)
     S = sparse.csr_array(X)
@@ -534,7 +537,7 @@ def test_interrupt(n, classes, params, run_script):
     loss = params.pop("loss", "hinge")
     text = INTERRUPTED.format(
         n=n, d=4, classes=classes, alpha=1e-6, loss=loss, params={"solver": "dual", **params},
-        after=1.0, latest=0.5,
+        after=0.5, latest=0.5,
     )
     done = run_script(text)
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import every_pair
 from safetensors import numpy as safetensors
 from scipy.sparse import csr_matrix
 from test_io import X, Y, trained, written
@@ -109,9 +110,11 @@ def declared(content: bytes, change: Callable[[dict[str, Any], dict[str, Any]], 
 LARGE = [2**31, 2**40, 2**62, 2**63 - 1, 2**63, 10**30]
 
 
-@pytest.mark.parametrize("value", LARGE)
-@pytest.mark.parametrize("estimator", ["linear", "jointly", "kernel", "sparse", "budget"])
-@pytest.mark.parametrize("entry", ["n_features", "classes", "targets", "t", "n_jobs", "all features"])
+@every_pair(
+    entry=["n_features", "classes", "targets", "t", "n_jobs", "all features"],
+    estimator=["linear", "jointly", "kernel", "sparse", "budget"],
+    value=LARGE,
+)
 def test_declared_sizes_are_compared(entry: str, estimator: str, value: int, tmp_path: Path) -> None:
     model: Any = {
         "linear": trained,

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import every_pair
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -44,10 +45,12 @@ def examples(two_classes):
 # -- numbers that are none
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [(0, 0), (30, 2), (59, 3)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@every_pair(
+    form=[np.asarray, sparse.csr_matrix, sparse.csr_array],
+    dtype=[np.float32, np.float64],
+    place=[(0, 0), (30, 2), (59, 3)],
+    value=[np.nan, np.inf, -np.inf],
+)
 def test_values_that_are_not_finite(form, dtype, place, value, examples):
     X, y = examples
     good = X.astype(dtype)
@@ -84,11 +87,13 @@ def unchanged(model, call, match):
     return pickle.dumps(model) == before and np.array_equal(model.coef_, coef)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("row", [0, 30, 59])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@every_pair(
+    form=[np.asarray, sparse.csr_array],
+    loss=LOSSES,
+    average=[False, True],
+    row=[0, 30, 59],
+    value=[np.nan, np.inf, -np.inf],
+)
 def test_a_model_in_use_learns_nothing_from_bad_values(form, loss, average, row, value, examples):
     X, y = examples
     bad = X.copy()
@@ -254,9 +259,7 @@ def test_a_first_partial_fit_that_fails_leaves_nothing(examples):
 # -- weights
 
 
-@pytest.mark.parametrize("value", [-1.0, -1e-300, np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("projection", [False, True])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(loss=LOSSES, projection=[False, True], value=[-1.0, -1e-300, np.nan, np.inf, -np.inf])
 def test_bad_sample_weights(loss, projection, value, examples):
     X, y = examples
     for row in (0, 59):

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import every_pair
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
@@ -50,8 +51,8 @@ AVERAGES = [
 @parametrize_with_checks(
     [
         KernelPegasosClassifier(alpha=1e-2, max_iter=5, average=False),
-        KernelPegasosClassifier(solver="auto", tol=1e-6),
-        KernelPegasosClassifier("poly", coef0=1.0, solver="dual"),
+        KernelPegasosClassifier(alpha=1e-2, solver="auto", tol=1e-6),
+        KernelPegasosClassifier("poly", coef0=1.0, alpha=1e-2, solver="dual"),
         KernelPegasosClassifier(alpha=1e-2, average=True, batch_size=4, projection=True, max_iter=20),
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
@@ -89,9 +90,7 @@ def notes(gram, y, order, *, alpha, batch_size=1, average=True, weights=None, cl
     return mean if average is True else mean / total if total else coef
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("options", AVERAGES)
-@pytest.mark.parametrize("params", KERNELS, ids=str)
+@every_pair(params=KERNELS, options=AVERAGES, form=[np.asarray, sparse.csr_array, sparse.csr_matrix])
 def test_training_is_the_notes(params, options, form, two_classes, three_classes):
     for X, y in (two_classes, three_classes):
         gram, order = gram_of(params, X), np.random.default_rng(0).permutation(np.tile(np.arange(len(y)), 3))

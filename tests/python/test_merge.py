@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from conftest import every_pair
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import SGDClassifier
@@ -280,10 +281,12 @@ def test_one_shard_is_none(task):
         assert not np.array_equal(model_of(task, shards=2, **params).fit(X, y).coef_, want.coef_)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shards", [2, 3, 7])
-@pytest.mark.parametrize("task", oracle.TASKS)
+@every_pair(
+    task=oracle.TASKS,
+    shards=[2, 3, 7],
+    dtype=[np.float32, np.float64],
+    form=[np.asarray, sparse.csr_array],
+)
 def test_threads_change_no_bit(task, shards, dtype, form):
     # Enough rows that an epoch is divided into several pieces.
     X, y = examples(task, dtype, n=6000)
@@ -374,21 +377,22 @@ def test_shards_that_have_no_row(task, batch_size):
         model_of(task, shards=6, sampling=order).fit(X, y)
 
 
-@pytest.mark.parametrize("shards", [2**31, 2**62, 2**63 - 1])
-def test_more_shards_than_there_is_room_for(shards, run_script):
+def test_more_shards_than_there_is_room_for(run_script):
     done = run_script(
-        f"""
+        """
 import numpy as np
 from pegasos import PegasosClassifier
 
 X, y = np.eye(90), np.arange(90) % 2
-try:
-    PegasosClassifier(shards={shards}, tol=None).fit(X, y)
-except ValueError as error:
-    print("shards" in str(error))
+for shards in (2**31, 2**62, 2**63 - 1):
+    try:
+        PegasosClassifier(shards=shards, tol=None).fit(X, y)
+    except ValueError as error:
+        print(shards, "shards" in str(error))
 """
     )
-    assert done.stdout == "True\n", (done.returncode, done.stderr)
+    want = "".join(f"{shards} True\n" for shards in (2**31, 2**62, 2**63 - 1))
+    assert done.stdout == want, (done.returncode, done.stdout, done.stderr)
 
 
 def test_a_shard_for_each_row_is_a_step_of_each():

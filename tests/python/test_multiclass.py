@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
-from conftest import labelled
+from conftest import every_pair, labelled
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -57,14 +57,16 @@ def optimum(kind, weighted, constant, dtype):
 # -- certificates
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("constant", [0.0, 2.0])
-@pytest.mark.parametrize("average", [False, True, 30])
-@pytest.mark.parametrize("batch_size", [1, 6])
-@pytest.mark.parametrize("t0", ["auto", 40.0])
-@pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@every_pair(
+    kind=KINDS,
+    shards=[1, 3],
+    t0=["auto", 40.0],
+    batch_size=[1, 6],
+    average=[False, True, 30],
+    constant=[0.0, 2.0],
+    weighted=[False, True],
+    dtype=[np.float32, np.float64],
+)
 def test_gap_holds(kind, shards, t0, batch_size, average, constant, weighted, dtype):
     X, y, weights = examples(dtype)
     weights = weights if weighted else None
@@ -312,11 +314,13 @@ def test_the_joint_loss_is_a_hinge(loss, multi_class):
 # -- bad values
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-@pytest.mark.parametrize("row", [0, 40, 79])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("estimator", [PegasosClassifier, OnlineGradientClassifier])
-@pytest.mark.parametrize("kind", KINDS)
+@every_pair(
+    kind=KINDS,
+    estimator=[PegasosClassifier, OnlineGradientClassifier],
+    form=[np.asarray, sparse.csr_array],
+    row=[0, 40, 79],
+    value=[np.nan, np.inf, -np.inf, 1e300],
+)
 def test_bad_values(kind, estimator, form, row, value):
     X, y, _ = examples()
     bad = X.copy()
@@ -351,9 +355,7 @@ def test_bad_columns(kind, estimator, value):
 # -- threads
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3, -1])
-@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@every_pair(form=[np.asarray, sparse.csr_array], loss=["hinge", "log_loss"], n_jobs=[2, 3, -1])
 def test_problems_side_by_side_give_the_same_bits(form, loss, n_jobs):
     X, y, weights = examples(n=3000, n_classes=7, d=5)
     for params in ({}, {"average": True}, {"projection": True}, {"batch_size": 4}, {"tol": 0.3}):

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
+from conftest import every_pair
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -103,10 +104,7 @@ def same(a, b):
 # -- what is paid, and the bound
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("alpha", [0.0, 0.1])
-@pytest.mark.parametrize("delay", [0, 3])
-@pytest.mark.parametrize("task", TASKS)
+@every_pair(task=TASKS, delay=[0, 3], alpha=[0.0, 0.1], weighted=[False, True])
 def test_what_is_paid_is_the_loss_of_each_round_before_it_is_learned_from(
     task, delay, alpha, weighted
 ):
@@ -139,10 +137,12 @@ def test_a_cold_fit_begins_anew_and_a_warm_one_does_not(task, delay):
     assert model.loss_curve_ == pytest.approx([paid / len(y) / problems], rel=1e-9)
 
 
-@pytest.mark.parametrize("order", ["random", "by class", "alternating"])
-@pytest.mark.parametrize("delay", [0, 1, 5, 30, 200])
-@pytest.mark.parametrize("radius", [0.5, 3.0])
-@pytest.mark.parametrize("task", TASKS)
+@every_pair(
+    task=TASKS,
+    radius=[0.5, 3.0],
+    delay=[0, 1, 5, 30, 200],
+    order=["random", "by class", "alternating"],
+)
 def test_regret_is_within_its_bound(task, radius, delay, order):
     X, y = stream(task, order)
     for alpha, steps in (
@@ -216,10 +216,12 @@ def test_the_bound_counts_columns_that_occur_twice_as_their_sum(task, delay):
 # -- the ball
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("average", [False, "uniform"])
-@pytest.mark.parametrize("radius", [1e-3, 0.3, 5.0])
-@pytest.mark.parametrize("task", TASKS)
+@every_pair(
+    task=TASKS,
+    radius=[1e-3, 0.3, 5.0],
+    average=[False, "uniform"],
+    dtype=[np.float32, np.float64],
+)
 def test_the_ball_is_kept(task, radius, average, dtype):
     X, y = examples(task, dtype)
     X = 10.0 * X
@@ -260,10 +262,7 @@ def cuts(n):
     yield np.sort(random.choice(np.arange(1, n), size=9, replace=False))
 
 
-@pytest.mark.parametrize("average", [False, "uniform"])
-@pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("task", TASKS)
+@every_pair(task=TASKS, form=[np.asarray, sparse.csr_array], delay=DELAYS, average=[False, "uniform"])
 def test_a_stream_may_be_cut_anywhere(task, form, delay, average):
     X, y = examples(task)
     params = {"delay": delay, "average": average, "alpha": 0.01}
@@ -278,9 +277,7 @@ def test_a_stream_may_be_cut_anywhere(task, form, delay, average):
         assert same(pieces, whole)
 
 
-@pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("task", TASKS)
+@every_pair(task=TASKS, dtype=[np.float32, np.float64], delay=DELAYS)
 def test_pieces_may_be_dense_or_sparse(task, dtype, delay):
     X, y = examples(task, dtype)
     whole = model_of(task, delay=delay).partial_fit(X, y, classes_of(task))

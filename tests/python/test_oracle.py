@@ -3,6 +3,7 @@
 import numpy as np
 import oracle
 import pytest
+from conftest import every_pair
 from scipy import sparse
 
 from pegasos import OnlineGradientClassifier, PegasosClassifier
@@ -40,14 +41,16 @@ def model_of(order, **params):
     return PegasosClassifier(**{**default, "solver": "pegasos", **params})
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("intercept", [None, 2.5])
-@pytest.mark.parametrize("t0", ["auto", 5.0])
-@pytest.mark.parametrize("average", [False, True, "uniform", 7])
-@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(
+    loss=LOSSES,
+    learning_rate=["pegasos", "invscaling", "constant"],
+    batch_size=[1, 4],
+    projection=[False, True],
+    average=[False, True, "uniform", 7],
+    t0=["auto", 5.0],
+    intercept=[None, 2.5],
+    weighted=[False, True],
+)
 def test_grid(loss, learning_rate, batch_size, projection, average, t0, intercept, weighted):
     X, y, weights, order = examples()
     weights = weights if weighted else None
@@ -71,10 +74,12 @@ def test_grid(loss, learning_rate, batch_size, projection, average, t0, intercep
         assert model.loss_curve_ == pytest.approx(want.losses, rel=1e-9)
 
 
-@pytest.mark.parametrize("average", [False, True, "uniform"])
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(
+    loss=LOSSES,
+    learning_rate=["pegasos", "invscaling", "constant"],
+    batch_size=[1, 4],
+    average=[False, True, "uniform"],
+)
 def test_single_precision(loss, learning_rate, batch_size, average):
     X, y, weights, order = examples()
     X = X.astype(np.float32)
@@ -174,10 +179,7 @@ def test_rows_of_every_length(d, dtype):
         assert close(learned(model), want.w, 1e-9 if dtype == np.float64 else 1e-4)
 
 
-@pytest.mark.parametrize("average", [False, True, 9])
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(loss=LOSSES, projection=[False, True], batch_size=[1, 4], average=[False, True, 9])
 def test_partial_fit_goes_on(loss, projection, batch_size, average):
     X, y, weights, _ = examples()
     model = model_of(
@@ -330,11 +332,13 @@ def split(csr):
     return type(csr)((data, np.repeat(csr.indices, 3), 3 * csr.indptr), shape=csr.shape)
 
 
-@pytest.mark.parametrize("learning_rate", ["pegasos", "constant"])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("form", [as_it_is, reversed_rows, split])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+@every_pair(
+    kind=[sparse.csr_matrix, sparse.csr_array],
+    index=[np.int32, np.int64],
+    form=[as_it_is, reversed_rows, split],
+    loss=LOSSES,
+    learning_rate=["pegasos", "constant"],
+)
 def test_sparse_is_dense(kind, index, form, loss, learning_rate):
     X, y, weights, order = examples()
     S = form(kind(X))
@@ -380,13 +384,15 @@ def forms(X):
         yield S
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("intercept", [None, 2.5])
-@pytest.mark.parametrize("t0", ["auto", 5.0])
-@pytest.mark.parametrize("average", [False, True, "uniform", 7])
-@pytest.mark.parametrize("projection", [False, True], ids=["free", "ball"])
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling", "constant"])
+@every_pair(
+    learning_rate=["pegasos", "invscaling", "constant"],
+    batch_size=[1, 4],
+    projection=[False, True],
+    average=[False, True, "uniform", 7],
+    t0=["auto", 5.0],
+    intercept=[None, 2.5],
+    weighted=[False, True],
+)
 def test_crammer_singer(learning_rate, batch_size, projection, average, t0, intercept, weighted):
     X, y, weights, order = examples(n_classes=4)
     weights = weights if weighted else None
@@ -408,9 +414,11 @@ def test_crammer_singer(learning_rate, batch_size, projection, average, t0, inte
         assert model.loss_curve_ == pytest.approx(want.losses, rel=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [3, 4, 5, 8, 9, 17])
-@pytest.mark.parametrize("d", [1, 2, 7, 8, 9, 16, 17, 33, 65])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_pair(
+    dtype=[np.float32, np.float64],
+    d=[1, 2, 7, 8, 9, 16, 17, 33, 65],
+    n_classes=[3, 4, 5, 8, 9, 17],
+)
 def test_crammer_singer_for_any_number_of_classes(dtype, d, n_classes):
     X, y, weights, order = examples(n=60, d=d, n_classes=n_classes)
     X = X.astype(dtype)
@@ -459,13 +467,15 @@ def online_like(model, X, y, order, weights=None):
     )
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("intercept", [None, 2.5])
-@pytest.mark.parametrize("alpha", [0.0, 0.2])
-@pytest.mark.parametrize("radius", [0.5, None])
-@pytest.mark.parametrize("delay", [0, 4, 100])
-@pytest.mark.parametrize("steps", [("invscaling", 0.5), ("invscaling", 1.0), ("constant", 0.0)])
-@pytest.mark.parametrize("task", [*LOSSES, "classes"])
+@every_pair(
+    task=[*LOSSES, "classes"],
+    steps=[("invscaling", 0.5), ("invscaling", 1.0), ("constant", 0.0)],
+    delay=[0, 4, 100],
+    radius=[0.5, None],
+    alpha=[0.0, 0.2],
+    intercept=[None, 2.5],
+    weighted=[False, True],
+)
 def test_online_gradient_descent(task, steps, delay, radius, alpha, intercept, weighted):
     X, y, weights, order = examples(n_classes=4 if task == "classes" else 2)
     weights = weights if weighted else None
@@ -524,12 +534,14 @@ def test_online_gradient_descent_in_single_precision(task, delay):
         assert model.regret_bound_ == pytest.approx(bound, rel=1e-4)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("average", [False, True, "uniform"])
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("shards", [2, 3, 5])
-@pytest.mark.parametrize("loss", LOSSES)
+@every_pair(
+    loss=LOSSES,
+    shards=[2, 3, 5],
+    batch_size=[1, 4],
+    average=[False, True, "uniform"],
+    weighted=[False, True],
+    dtype=[np.float32, np.float64],
+)
 def test_shards(loss, shards, batch_size, average, weighted, dtype):
     X, y, weights, order = examples(n=43)
     X, given = X.astype(dtype), weights if weighted else None

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import every_pair
 from scipy import sparse
 
 from pegasos import PegasosClassifier
@@ -324,9 +325,7 @@ print((peak() - before) / size)
 """
 
 
-@pytest.mark.parametrize("solver", ["pegasos", "dual"])
-@pytest.mark.parametrize("form", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@every_pair(dtype=["float32", "float64"], form=["dense", "csr"], solver=["pegasos", "dual"])
 def test_nothing_is_copied(dtype, form, solver, run_script):
     pytest.importorskip("resource")
     done = run_script(MEMORY.format(dtype=dtype, sparse=int(form == "csr"), solver=solver))
