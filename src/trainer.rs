@@ -125,6 +125,9 @@ pub struct Flight<S, C> {
     pub coef: C,
 }
 
+/// The number of a row of the matrix at hand, and the row.
+type Numbered<'a, S> = (usize, Row<'a, S>);
+
 /// A row of the matrix at hand whose gradient was taken: its number, the row, its coefficients times
 /// its weight.
 type Term<'a, S, L> = (usize, Row<'a, S>, <L as Loss>::Scores);
@@ -456,7 +459,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         scores: &mut L::Scores,
         coef: &mut L::Scores,
         report: &mut Report,
-    ) -> Result<Option<(usize, Row<'a, H::Scalar>)>, Error> {
+    ) -> Result<Option<Numbered<'a, H::Scalar>>, Error> {
         match self.hypothesis.panel() {
             0 => {}
             size => self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), size))?,
