@@ -125,6 +125,9 @@ pub struct Flight<S, C> {
     pub coef: C,
 }
 
+/// The number of a row of the matrix at hand, and the row.
+type Numbered<'a, S> = (usize, Row<'a, S>);
+
 /// A row of the matrix at hand whose gradient was taken: its number, the row, its coefficients times
 /// its weight.
 type Term<'a, S, L> = (usize, Row<'a, S>, <L as Loss>::Scores);
@@ -465,7 +468,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         scores: &mut L::Scores,
         coef: &mut L::Scores,
         report: &mut Report,
-    ) -> Result<Option<(usize, Row<'a, H::Scalar>)>, Error> {
+    ) -> Result<Option<Numbered<'a, H::Scalar>>, Error> {
         let next = order.next(data, |i| {
             if let Some(ledger) = &self.ledger {
                 ledger.prefetch(i);

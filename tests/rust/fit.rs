@@ -148,7 +148,7 @@ fn the_dual_solver_is_dual_ascent() {
             let policy =
                 Policy { solver: Solver::Dual, tol: Some(tol), max_epochs, ..Policy::default() };
             let params = Params { lambda, ..Params::default() };
-            let mut fit = Fit::new(at_zero::<S, L>(&[loss.clone()], d, params), policy);
+            let mut fit = Fit::new(at_zero::<S, L>(std::slice::from_ref(&loss), d, params), policy);
             let mut ascent = DualAscent::new(loss.clone(), lambda, data.len(), d, 1.0).unwrap();
             let want = ascent.solve(data, tol, max_epochs, 0).unwrap();
             let mut last = epoch(&mut fit, data);
