@@ -327,7 +327,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
         let parts = &mut self.parts;
-        if let Stage::None = self.stage {
+        if !matches!(self.stage, Stage::Evaluation(..) | Stage::DualEvaluation(..)) {
             self.stage = if parts.iter().any(|part| part.dual.is_some()) {
                 let of = |part: &Part<S, L>| {
                     let dual = part.dual.as_ref().filter(|_| part.solved.is_none());
