@@ -156,3 +156,10 @@ impl Certificate {
         if self.primal == 0.0 { self.gap() } else { self.gap() / self.primal }
     }
 }
+
+impl std::ops::AddAssign for Certificate {
+    fn add_assign(&mut self, other: Certificate) {
+        self.primal += other.primal;
+        self.dual += other.dual;
+    }
+}

@@ -368,25 +368,21 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             _ => {}
         }
         let mut sum = Certificate { primal: 0.0, dual: 0.0 };
-        let mut add = |certificate: Certificate| {
-            sum.primal += certificate.primal;
-            sum.dual += certificate.dual;
-        };
         match std::mem::take(&mut self.stage) {
             Stage::DualEvaluation(evaluations, _) => {
                 for (part, evaluation) in parts.iter_mut().zip(evaluations) {
                     let (Some(evaluation), Some(dual)) = (evaluation, &mut part.dual) else {
-                        add(part.solved.unwrap_or(super::UNKNOWN));
+                        sum += part.solved.unwrap_or(super::UNKNOWN);
                         continue;
                     };
                     let certificate = evaluation.finish(dual, data)?;
                     part.solved = (certificate.relative_gap() <= tol).then_some(certificate);
-                    add(certificate);
+                    sum += certificate;
                 }
             }
             Stage::Evaluation(evaluations, _) => {
                 for (part, evaluation) in parts.iter().zip(evaluations) {
-                    add(evaluation.finish(&part.trainer, data)?);
+                    sum += evaluation.finish(&part.trainer, data)?;
                 }
             }
             _ => return Ok(Some(super::UNKNOWN)),

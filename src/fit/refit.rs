@@ -49,11 +49,9 @@ impl Solving {
                 Ok(Some((0, true)))
             }
             Progress::Over(_) => {
-                let certificate = self.course.event().certificate;
                 // As the evaluation has left it.
                 self.sum.loss += refit.ascent().mean_loss();
-                self.sum.certificate.primal += certificate.primal;
-                self.sum.certificate.dual += certificate.dual;
+                self.sum.certificate += self.course.event().certificate;
                 self.sum.visits = self.sum.visits.max(self.visits);
                 self.visits = 0;
                 self.problem += 1;

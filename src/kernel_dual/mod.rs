@@ -135,6 +135,20 @@ struct Pending<S> {
     before: Vec<(usize, Vec<f64>)>,
 }
 
+/// What an example of weight 1 has in the gap, times n; its loss; `<a, scores>`.
+#[inline(always)]
+fn share_of<L: Loss>(
+    loss: &L,
+    dual: &[f64],
+    scores: &[f64],
+    y: u32,
+    coef: &mut [f64],
+) -> (f64, f64, f64) {
+    let value = loss.value_and_coef(scores, y, coef);
+    let cross: f64 = dual.iter().zip(scores).map(|(a, s)| a * s).sum();
+    (value + loss.conjugate(dual, y) + cross, value, cross)
+}
+
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// Starts from a = 0. Checks all rows. With [`Kernel::Precomputed`] column i must belong to row i. `cache`
     /// is how many bytes of kernel values there may be, at least those among 64 examples.
@@ -276,9 +290,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         scores.iter_mut().enumerate().for_each(|(o, score)| *score = self.scores[o * n + i]);
         let (y, weight) = (data.label(i), data.weight(i));
         let dual = &self.dual[i * outputs..(i + 1) * outputs];
-        let loss = self.loss.value_and_coef(scores, y, scratch);
-        let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
-        let share = loss + self.loss.conjugate(dual, y) + cross;
+        let (share, loss, cross) = share_of(&self.loss, dual, scores, y, scratch);
         (weight * share, weight * loss, weight * cross)
     }
 

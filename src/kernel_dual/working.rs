@@ -1,6 +1,6 @@
 //! Ascent among the examples of a working set: one at a time for the hinge loss of one score, else a block.
 
-use super::{BLOCK, GROUP, KernelAscent, Step};
+use super::{BLOCK, GROUP, KernelAscent, Step, share_of};
 use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
@@ -120,9 +120,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             for (k, &i) in set.iter().enumerate() {
                 scores.iter_mut().enumerate().for_each(|(o, s)| *s = all[o * count + k]);
                 let dual = &self.dual[i * outputs..(i + 1) * outputs];
-                let loss = self.loss.value_and_coef(scores, data.label(i), coef);
-                let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
-                let share = loss + self.loss.conjugate(dual, data.label(i)) + cross;
+                let (share, ..) = share_of(&self.loss, dual, scores, data.label(i), coef);
                 gap += data.weight(i) * share;
                 shares.push((data.weight(i) * share, k));
             }
@@ -156,9 +154,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     let (y, weight) = (data.label(i), data.weight(i));
                     scores.iter_mut().enumerate().for_each(|(o, s)| *s = own[o * size + b]);
                     let dual = &mut self.dual[i * outputs..(i + 1) * outputs];
-                    let loss = self.loss.value_and_coef(scores, y, coef);
-                    let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
-                    let share = weight * (loss + self.loss.conjugate(dual, y) + cross);
+                    let share = weight * share_of(&self.loss, dual, scores, y, coef).0;
                     seen += share;
                     if share <= 0.0 {
                         continue;
