@@ -16,7 +16,8 @@ import pytest
 from conftest import every_pair
 from safetensors import numpy as safetensors
 from scipy.sparse import csr_matrix
-from test_io import X, Y, trained, written
+from test_io import written
+from test_models import X, Y, trained
 
 from pegasos import KernelPegasosClassifier, io
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import every_pair
 from scipy import sparse
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from pegasos import PegasosClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -139,7 +139,7 @@ def order_of(sampling, calls):
 MEMORY = """
 import numpy as np
 from scipy import sparse
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from pegasos import PegasosClassifier
 
 d, random = 1_000_000, np.random.default_rng(0)
 
