@@ -4,6 +4,7 @@
 //! Sums run in the weights' precision over [`LANES`] independent accumulators and are widened at the end, so a row
 //! of `d` entries carries a relative error of about `d / LANES` roundings.
 
+use core::array::from_fn;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use crate::scalar::Index;
@@ -41,6 +42,16 @@ pub trait Float:
     /// Rounds to the nearest value of the scalar.
     fn from_f64(x: f64) -> Self;
     fn sqrt(self) -> Self;
+    /// NaN stays.
+    #[inline(always)]
+    fn at_least(self, least: Self) -> Self {
+        if self < least { least } else { self }
+    }
+    /// NaN stays.
+    #[inline(always)]
+    fn at_most(self, most: Self) -> Self {
+        if self > most { most } else { self }
+    }
     /// `self * b + c`, fused where that is one instruction: without it `mul_add` is a library call.
     fn mul_add_if_fast<P: Processor>(self, b: Self, c: Self) -> Self;
     /// `p` and `f` with `e^self = p (1 + f)`, p a power of 2 and `|f| < 0.42`; right from -87 to 88 and
@@ -98,8 +109,7 @@ macro_rules! float {
             /// can do many at once: no branch, no call, no cast that saturates.
             #[inline(always)]
             fn power_and_fraction<P: Processor>(self) -> (Self, Self) {
-                let x = if self < $least { $least } else { self };
-                let x = if x > $most { $most } else { x };
+                let x = self.at_least($least).at_most($most);
                 // So large a number leaves no room for a fraction: n stands in the last bits.
                 let shifted = x.mul_add_if_fast::<P>(core::$t::consts::LOG2_E, $magic);
                 let n = shifted - $magic;
@@ -136,6 +146,17 @@ float!(
     ]
 );
 
+/// The second half added to the first.
+#[inline(always)]
+fn fold<S: Float, const N: usize, const HALF: usize>(x: [S; N]) -> [S; HALF] {
+    from_fn(|k| x[k] + x[k + HALF])
+}
+
+#[inline(always)]
+fn sum_of_four<S: Float>(x: [S; 4]) -> S {
+    (x[0] + x[2]) + (x[1] + x[3])
+}
+
 /// A loop over two dense slices that adds up something.
 trait Sweep<S> {
     /// Treats entries `at..at + N`, adding to `acc` lane by lane.
@@ -160,25 +181,18 @@ fn sweep<P: Processor, S: Float>(len: usize, mut sweep: impl Sweep<S>) -> S {
             at += LANES;
         }
     }
-    let mut eight = [S::ZERO; 8];
-    for k in 0..8 {
-        let low = (acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]);
-        let k = k + 8;
-        eight[k - 8] = low + ((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]));
-    }
+    let sum = |k: usize| (acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]);
+    let mut eight: [S; 8] = from_fn(|k| sum(k) + sum(k + 8));
     if at + 8 <= len {
         sweep.lanes::<P, _>(at, &mut eight);
         at += 8;
     }
-    let mut four = [S::ZERO; 4];
-    for k in 0..4 {
-        four[k] = eight[k] + eight[k + 4];
-    }
+    let mut four = fold(eight);
     if at + 4 <= len {
         sweep.lanes::<P, _>(at, &mut four);
         at += 4;
     }
-    let mut one = [(four[0] + four[2]) + (four[1] + four[3])];
+    let mut one = [sum_of_four(four)];
     while at < len {
         sweep.lanes::<P, _>(at, &mut one);
         at += 1;
@@ -215,51 +229,36 @@ const ROWS: usize = 4;
 #[inline(always)]
 pub fn dots<P: Processor, S: Widen<V>, V: Float>(p: P, x: &[S], w: &[V], out: &mut [f64]) {
     let d = x.len();
-    let mut o = 0;
-    while o + ROWS <= out.len() {
-        // Slices of one length, so that one check of bounds serves all.
-        let w = &w[o * d..(o + ROWS) * d];
-        let (w0, w1, w2, w3) = (&w[..d], &w[d..2 * d], &w[2 * d..3 * d], &w[3 * d..4 * d]);
+    let whole = d - d % LANES;
+    let (groups, rest) = out.as_chunks_mut::<ROWS>();
+    for (o, out) in groups.iter_mut().enumerate() {
+        // Of one length, so that one check of bounds serves all.
+        let w: [&[V]; ROWS] = from_fn(|r| &w[(o * ROWS + r) * d..][..d]);
         let mut acc = [[V::ZERO; LANES]; ROWS];
-        let mut k = 0;
-        while k + LANES <= d {
+        for k in (0..whole).step_by(LANES) {
             let x = &x[k..k + LANES];
-            let (w0, w1, w2, w3) =
-                (&w0[k..k + LANES], &w1[k..k + LANES], &w2[k..k + LANES], &w3[k..k + LANES]);
+            let w: [&[V]; ROWS] = from_fn(|r| &w[r][k..k + LANES]);
             for l in 0..LANES {
                 let x = x[l].widen();
-                acc[0][l] = x.mul_add_if_fast::<P>(w0[l], acc[0][l]);
-                acc[1][l] = x.mul_add_if_fast::<P>(w1[l], acc[1][l]);
-                acc[2][l] = x.mul_add_if_fast::<P>(w2[l], acc[2][l]);
-                acc[3][l] = x.mul_add_if_fast::<P>(w3[l], acc[3][l]);
+                for r in 0..ROWS {
+                    acc[r][l] = x.mul_add_if_fast::<P>(w[r][l], acc[r][l]);
+                }
             }
-            k += LANES;
         }
         let mut one = [V::ZERO; ROWS];
-        while k < d {
+        for k in whole..d {
             let x = x[k].widen();
-            one[0] = x.mul_add_if_fast::<P>(w0[k], one[0]);
-            one[1] = x.mul_add_if_fast::<P>(w1[k], one[1]);
-            one[2] = x.mul_add_if_fast::<P>(w2[k], one[2]);
-            one[3] = x.mul_add_if_fast::<P>(w3[k], one[3]);
-            k += 1;
-        }
-        for (j, acc) in acc.iter_mut().enumerate() {
-            let mut width = LANES / 2;
-            while width > 0 {
-                for l in 0..width {
-                    acc[l] += acc[l + width];
-                }
-                width /= 2;
+            for r in 0..ROWS {
+                one[r] = x.mul_add_if_fast::<P>(w[r][k], one[r]);
             }
-            acc[0] += one[j];
-            out[o + j] = acc[0].widen();
         }
-        o += ROWS;
+        for r in 0..ROWS {
+            let eight: [V; 8] = fold(acc[r]);
+            out[r] = (sum_of_four(fold(eight)) + one[r]).widen();
+        }
     }
-    while o < out.len() {
-        out[o] = dot(p, x, &w[o * d..(o + 1) * d]);
-        o += 1;
+    for (o, out) in (groups.len() * ROWS..).zip(rest) {
+        *out = dot(p, x, &w[o * d..(o + 1) * d]);
     }
 }
 
@@ -390,32 +389,27 @@ fn tiles<P: Processor, const L: usize, S: Float>(
     stride: usize,
 ) {
     for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
-        match *rows {
+        let done = match *rows {
             [a, b, c, d, e, f] => tile::<P, L, TILE, S>([a, b, c, d, e, f], block, out, stride),
-            [a, b, c, ref rest @ ..] => {
-                tile::<P, L, 3, S>([a, b, c], block, out, stride);
-                for (r, x) in rest.iter().enumerate() {
-                    tile::<P, L, 1, S>([x], block, &mut out[(3 + r) * stride..], stride);
-                }
-            }
-            _ => {
-                for (r, x) in rows.iter().enumerate() {
-                    tile::<P, L, 1, S>([x], block, &mut out[r * stride..], stride);
-                }
-            }
+            [a, b, c, ..] => tile::<P, L, 3, S>([a, b, c], block, out, stride),
+            _ => 0,
+        };
+        for (r, x) in rows.iter().enumerate().skip(done) {
+            tile::<P, L, 1, S>([x], block, &mut out[r * stride..], stride);
         }
     }
 }
 
+/// The products of `R` rows, of which it returns the number.
 #[inline(always)]
 fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
     x: [&[S]; R],
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
-) {
+) -> usize {
     // Of one length, so that no index needs a check.
-    let x: [&[S]; R] = core::array::from_fn(|r| &x[r][..block.len()]);
+    let x: [&[S]; R] = from_fn(|r| &x[r][..block.len()]);
     for at in (0..WIDTH).step_by(L) {
         let mut acc = [[S::ZERO; L]; R];
         for (j, lanes) in block.iter().enumerate() {
@@ -431,6 +425,7 @@ fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
             out[r * stride + at..r * stride + at + L].copy_from_slice(acc);
         }
     }
+    R
 }
 
 #[inline(always)]
@@ -465,9 +460,7 @@ pub fn exp<P: Processor, S: Float>(_: P, x: &mut [S]) {
 pub fn rbf<P: Processor, S: Float>(_: P, gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) {
     let (minus_gamma, xx, minus_two) = (S::from_f64(-gamma), S::from_f64(xx), S::from_f64(-2.0));
     for (xz, zz) in xz.iter_mut().zip(zz) {
-        let distance = minus_two.mul_add_if_fast::<P>(*xz, xx + *zz);
-        // A rounding below 0 is 0; NaN stays.
-        let distance = if distance < S::ZERO { S::ZERO } else { distance };
+        let distance = minus_two.mul_add_if_fast::<P>(*xz, xx + *zz).at_least(S::ZERO);
         *xz = (minus_gamma * distance).exp::<P>();
     }
 }
@@ -509,8 +502,7 @@ pub fn descend<P: Processor, S: Float>(
             g[l] = slope;
             let (a, weight) = (f64::from(a[l]), f64::from(weight[l]));
             let to = slope.mul_add_if_fast::<P>(f64::from(inverse[l]), a);
-            let to = if to < 0.0 { 0.0 } else { to };
-            let to = if to > 1.0 { 1.0 } else { to };
+            let to = to.at_least(0.0).at_most(1.0);
             let gain = weight * (to - a) * slope;
             // A slope > 0 wants a = 1, one < 0 wants a = 0.
             let share = if slope > 0.0 { slope - slope * a } else { -slope * a };

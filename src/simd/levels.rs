@@ -56,8 +56,9 @@ pub fn best() -> Level {
 
 /// Makes operations of bodies: of a table of traits, each for the scalars that its `where` names,
 ///
-/// * in `at`, a module for each level with these traits once more: their methods are compiled for the level and
-///   run the bodies. They are provided methods, so that an implementation may have its own way with some;
+/// * in `at`, a module for each level with these traits once more. Their methods run the bodies, compiled for the
+///   level, and are unsafe as the processor must have it; they are provided, so that an implementation may have its
+///   own way with some;
 /// * the traits as they stand in the table, implemented by a choice between the levels.
 macro_rules! operations {
     ($($table:tt)*) => {

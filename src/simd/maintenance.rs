@@ -3,6 +3,8 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
 
+use core::array::from_fn;
+
 use super::body::{Float, LANES, Lanes, Processor, WIDTH};
 
 #[inline(always)]
@@ -18,8 +20,7 @@ pub fn gaussian<P: Processor, S: Float>(
     for ((zz, values), distances) in zz.iter().zip(block).zip(distances) {
         for l in 0..WIDTH {
             let distance = minus_two.mul_add_if_fast::<P>(values.0[l], xx[l] + *zz);
-            // A rounding below 0 is 0; NaN stays.
-            let distance = if distance < S::ZERO { S::ZERO } else { distance };
+            let distance = distance.at_least(S::ZERO);
             distances.0[l] = distance;
             values.0[l] = (minus_gamma * distance).exp::<P>();
         }
@@ -79,7 +80,7 @@ pub fn between<P: Processor, S: Float>(
     let h = S::from_f64(h);
     for ((m, n), out) in to_m.iter().zip(to_n).zip(out) {
         let distance = h.mul_add_if_fast::<P>(*m, g.mul_add_if_fast::<P>(*n, less));
-        *out = if distance < S::ZERO { S::ZERO } else { distance };
+        *out = distance.at_least(S::ZERO);
     }
 }
 
@@ -91,54 +92,45 @@ const NEWTON: usize = 2;
 /// `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given `L = -ln k(x_m, x_n)`, `||a_n||^2 / A`
 /// and `<a_m, a_n> / A`. See `budget/merge.rs` for the derivation.
 #[inline(always)]
-pub fn merge_costs<P: Processor, S: Float>(
+fn merge_costs<P: Processor, S: Float>(
     log: &[S; LANES],
     ratio: &[S; LANES],
     cross: &[S; LANES],
-    out: &mut [S; LANES],
-) {
+) -> [S; LANES] {
     let (one, two, four) = (S::UNIT, S::from_f64(2.0), S::from_f64(4.0));
     let tiny = S::from_f64(1e-6);
     let (steep, half) = (S::from_f64(0.05), S::from_f64(0.5));
     // Stage by stage, so that each is a plain loop that the compiler turns into vectors.
-    let (mut r, mut x) = ([S::ZERO; LANES], [S::UNIT; LANES]);
-    for k in 0..LANES {
-        r[k] = (one / ratio[k]).sqrt();
-    }
+    let r: [S; LANES] = from_fn(|k| (one / ratio[k]).sqrt());
+    let mut x = [one; LANES];
     for _ in 0..NEWTON {
         for k in 0..LANES {
-            let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<P>();
+            let q = r[k] * (-log[k] * x[k]).exp::<P>();
             let q2 = q * q;
             let sum = one + q2;
             let turn = two * cross[k] * r[k] * q;
-            let whole = sum + turn;
-            let whole = if whole < tiny { tiny } else { whole };
+            let whole = (sum + turn).at_least(tiny);
             let square = whole * whole;
             let slope = square - log[k] * (four * q2 + turn * sum);
-            let least = steep * square;
-            let slope = if slope < least { least } else { slope };
+            let slope = slope.at_least(steep * square);
             let next = x[k] - (x[k] * whole - (one - q2)) * whole / slope;
-            let next = if next > one { one } else { next };
-            x[k] = if next < S::ZERO { S::ZERO } else { next };
+            x[k] = next.at_most(one).at_least(S::ZERO);
         }
     }
-    for k in 0..LANES {
-        let q = r[k] * (S::ZERO - log[k] * x[k]).exp::<P>();
+    from_fn(|k| {
+        let q = r[k] * (-log[k] * x[k]).exp::<P>();
         let rho = cross[k] * r[k];
-        let whole = one + q * q + two * rho * q;
-        let whole = if whole < tiny { tiny } else { whole };
-        let h = q * (q + rho) / whole;
-        let h = if h < S::ZERO { S::ZERO } else { h };
-        let h = if h > half { half } else { h };
+        let whole = (one + q * q + two * rho * q).at_least(tiny);
+        let h = (q * (q + rho) / whole).at_least(S::ZERO).at_most(half);
         let g = one - h;
         let (of_m, of_n) = (g * g, h * h);
-        let twice = S::ZERO - two * log[k];
+        let twice = -two * log[k];
         let gone_m = (twice * of_m).exp_m1::<P>();
         let gone_n = (twice * of_n).exp_m1::<P>();
         let lost = (twice * h * g).exp_m1::<P>();
-        let both = (S::ZERO - log[k] * (of_m + of_n)).exp::<P>();
-        out[k] = two * cross[k] * both * lost - gone_m - gone_n * ratio[k];
-    }
+        let both = (-log[k] * (of_m + of_n)).exp::<P>();
+        two * cross[k] * both * lost - gone_m - gone_n * ratio[k]
+    })
 }
 
 /// The vector n with which m, whose coefficients are no larger than any other's, is merged at the least cost;
@@ -172,38 +164,25 @@ pub fn partner<P: Processor, S: Float>(
         bounds[k] = S::from_f64(b[k] * inverse);
     }
     for k in 0..len {
-        let far = gamma * distances[k];
-        let log = if far > most { most } else { far };
+        let log = (gamma * distances[k]).at_most(most);
         let (ratio, cross) = (bounds[k], c[k] * small);
         // sqrt(kappa) - 1, of which all else is made, so that nothing cancels.
-        let less = (S::ZERO - half * log).exp_m1::<P>();
+        let less = (-half * log).exp_m1::<P>();
         let root = one + less;
         let kappa = root * root;
         let gone = less * (one + root) * (one + kappa);
         let sum = half * (one + ratio) + cross * kappa;
-        let product = (cross * cross - ratio) * gone;
-        let product = if product < S::ZERO { S::ZERO } else { product };
-        let rest = sum * sum - product;
-        let rest = if rest < S::ZERO { S::ZERO } else { rest }.sqrt();
-        let whole = sum + rest;
-        let singular = product / if whole < least_sum { least_sum } else { whole };
-        let alike = two * less * less;
-        let alike = if alike > furthest { furthest } else { alike };
+        let product = ((cross * cross - ratio) * gone).at_least(S::ZERO);
+        let rest = (sum * sum - product).at_least(S::ZERO).sqrt();
+        let singular = product / (sum + rest).at_least(least_sum);
+        let alike = (two * less * less).at_most(furthest);
         bounds[k] = if singular > alike { singular } else { alike };
     }
     bounds[m] = S::from_f64(f64::NAN);
 
     // The most promising of every so many, for a start.
     let infinite = S::from_f64(f64::INFINITY);
-    let mut least = [infinite; LANES];
-    let mut group = [0_u32; LANES];
-    for (number, bounds) in (0..).zip(bounds.chunks_exact(LANES)) {
-        for l in 0..LANES {
-            let less = bounds[l] < least[l];
-            least[l] = if less { bounds[l] } else { least[l] };
-            group[l] = if less { number } else { group[l] };
-        }
-    }
+    let (least, group) = least_of_lanes(bounds);
     let (mut which, mut count) = ([0; 2 * LANES], 0);
     for l in 0..LANES {
         if least[l] < infinite {
@@ -215,20 +194,16 @@ pub fn partner<P: Processor, S: Float>(
     }
     // Then all whose bound is below the least cost so far.
     let (mut best, mut cost) = (m, infinite);
-    let mut log = [S::ZERO; LANES];
-    let mut ratio = [one; LANES];
-    let mut cross = [S::ZERO; LANES];
-    let mut costs = [S::ZERO; LANES];
+    let (mut log, mut ratio, mut cross) = ([S::ZERO; LANES], [one; LANES], [S::ZERO; LANES]);
     let mut chunks = bounds.chunks_exact(LANES).enumerate();
     while count > 0 {
-        let now = if count < LANES { count } else { LANES };
+        let now = count.min(LANES);
         for (slot, &n) in which[..now].iter().enumerate() {
-            let far = gamma * distances[n];
-            log[slot] = if far > most { most } else { far };
+            log[slot] = (gamma * distances[n]).at_most(most);
             ratio[slot] = S::from_f64(b[n] * inverse);
             cross[slot] = c[n] * small;
         }
-        merge_costs::<P, S>(&log, &ratio, &cross, &mut costs);
+        let costs = merge_costs::<P, S>(&log, &ratio, &cross);
         for (&n, &this) in which[..now].iter().zip(&costs) {
             if this < cost {
                 (best, cost) = (n, this);
@@ -236,21 +211,16 @@ pub fn partner<P: Processor, S: Float>(
         }
         which.copy_within(now..count, 0);
         count -= now;
-        while count < LANES {
-            let Some((at, bounds)) = chunks.next() else {
-                break;
-            };
-            let mut any = false;
-            for bound in bounds {
-                any |= *bound < cost;
-            }
-            if !any {
-                continue;
-            }
-            for (l, bound) in bounds.iter().enumerate() {
-                if *bound < cost {
-                    which[count] = at * LANES + l;
-                    count += 1;
+        while count < LANES
+            && let Some((at, bounds)) = chunks.next()
+        {
+            // Most groups have none.
+            if bounds.iter().fold(false, |any, bound| any | (*bound < cost)) {
+                for (l, bound) in bounds.iter().enumerate() {
+                    if *bound < cost {
+                        which[count] = at * LANES + l;
+                        count += 1;
+                    }
                 }
             }
         }
@@ -258,18 +228,24 @@ pub fn partner<P: Processor, S: Float>(
     best
 }
 
+/// The first of the least of every [`LANES`]-th value, infinity if all are NaN, and in which group it stands.
 #[inline(always)]
-pub fn least<P: Processor, S: Float>(_: P, values: &[S]) -> usize {
-    let infinite = S::from_f64(f64::INFINITY);
-    let mut best = [infinite; LANES];
-    let mut group = [0_u32; LANES];
+fn least_of_lanes<S: Float>(values: &[S]) -> ([S; LANES], [u32; LANES]) {
+    let mut least = [S::from_f64(f64::INFINITY); LANES];
+    let mut group = [0; LANES];
     for (number, values) in (0..).zip(values.chunks_exact(LANES)) {
         for l in 0..LANES {
-            let less = values[l] < best[l];
-            best[l] = if less { values[l] } else { best[l] };
+            let less = values[l] < least[l];
+            least[l] = if less { values[l] } else { least[l] };
             group[l] = if less { number } else { group[l] };
         }
     }
+    (least, group)
+}
+
+#[inline(always)]
+pub fn least<P: Processor, S: Float>(_: P, values: &[S]) -> usize {
+    let (best, group) = least_of_lanes(values);
     let mut first = 0;
     for l in 1..LANES {
         let sooner = best[l] == best[first] && group[l] < group[first];
@@ -310,10 +286,7 @@ pub fn update_and_multiply<P: Processor, S: Float>(
                 out[l] = value.mul_add_if_fast::<P>(k_i, out[l]);
             }
         }
-        let mut total = S::ZERO;
-        for sum in sum {
-            total += sum;
-        }
+        let mut total = sum[1..].iter().fold(sum[0], |total, sum| total + *sum);
         for (j, value) in (start..).zip(tail) {
             *value += p * plus[j] + m * minus[j];
             total += *value * k[j];

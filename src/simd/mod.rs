@@ -54,11 +54,15 @@ operations! {
         /// row as many features are read as the block has.
         fn products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize);
         /// The same for one sparse row; NaN if an index lies outside the block.
-        fn sparse_products<I: Index>(indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH]);
+        fn sparse_products<I: Index>(
+            indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],
+        );
         /// One step of greedy dual ascent for the hinge loss, seen by all entries, each with slope g, dual variable
         /// a in [0, 1], curvature 1/inverse and weight: `g -= c row`, and then who is next. The length of `g` must
         /// be a multiple of [`LANES`].
-        fn descend(c: f64, row: &[Self], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32]) -> Steepest;
+        fn descend(
+            c: f64, row: &[Self], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32],
+        ) -> Steepest;
         /// Replaces each of `x` by `e^x`.
         fn exp(x: &mut [Self]);
         /// Replaces each product `<x, z>` by `e^(-gamma ||x - z||^2)`, given `<x, x>` and the `<z, z>`.
@@ -66,10 +70,7 @@ operations! {
         /// Replaces the products of [`WIDTH`] examples with vectors, a row of the block for each vector, by
         /// `e^(-gamma ||x - z||^2)`, and writes the squared distances; given the `<z, z>` and the `<x, x>`.
         fn gaussian(
-            gamma: f64,
-            zz: &[Self],
-            xx: &[Self; WIDTH],
-            block: &mut [Lanes<Self>],
+            gamma: f64, zz: &[Self], xx: &[Self; WIDTH], block: &mut [Lanes<Self>],
             distances: &mut [Lanes<Self>],
         );
         /// `scores[o] += c coef[o] k` for every o: what the scores of a panel gain when a vector's coefficients do.
@@ -85,11 +86,7 @@ operations! {
         /// coefficients. The length of `bounds`, which is room, must be a multiple of [`LANES`]; vectors of infinite
         /// norm do not count. m itself if none does.
         fn partner(
-            gamma: f64,
-            m: (usize, f64),
-            distances: &[Self],
-            b: &[f64],
-            c: &[Self],
+            gamma: f64, m: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
             bounds: &mut [Self],
         ) -> usize;
         /// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a
@@ -97,11 +94,13 @@ operations! {
         fn least(values: &[Self]) -> usize;
         /// `q += plus plus' - minus minus'` for a symmetric matrix of which the lower half is stored, row after
         /// row; and `out = q k` with what it is then.
-        fn update_and_multiply(q: &mut [Self], plus: &[Self], minus: &[Self], k: &[Self], out: &mut [Self]);
+        fn update_and_multiply(
+            q: &mut [Self], plus: &[Self], minus: &[Self], k: &[Self], out: &mut [Self],
+        );
     }
 }
 
-// Neither has a way of its own with anything.
+// These have no way of their own with anything; `avx512.rs` has.
 impl<S: Widen<V>, V: Float> at::baseline::Weigh<V> for S {}
 impl<S: Float> at::baseline::Simd for S {}
 #[cfg(target_arch = "x86_64")]
