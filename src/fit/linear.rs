@@ -494,7 +494,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             // Begun and interrupted, it still is what later steps go on from.
             let t = part.trainer.t() + self.climbed.max(1) * dual.len() as u64;
             let (loss, params) = (part.trainer.loss().clone(), *part.trainer.params());
+            let updates = part.trainer.updates();
             part.trainer = Trainer::resume(linear, loss, params, t)?;
+            part.trainer.set_updates(updates);
             part.solved = None;
             // As the trainer keeps it: w times lambda t, in the scalar of the data.
             let norm = part.trainer.hypothesis().state().scale.norm2.sqrt();

@@ -360,7 +360,10 @@ impl Course {
         problem: &mut dyn Problem<S>,
         data: &Examples<'_, S>,
     ) -> Result<(), Error> {
-        let Policy { sampling, shards, going_on, until_stopped, .. } = self.policy;
+        let Policy { sampling, shards, going_on, until_stopped, max_epochs, .. } = self.policy;
+        if max_epochs == 0 {
+            return Err(Error::parameter("max_epochs", 0, ">= 1"));
+        }
         // Not every order meets every row.
         let whole = sampling != Sampling::Replacement && !going_on;
         self.policy.certify &= whole && problem.certifies();

@@ -286,7 +286,7 @@ pub fn update_and_multiply<P: Processor, S: Float>(
                 out[l] = value.mul_add_if_fast::<P>(k_i, out[l]);
             }
         }
-        let mut total = sum.into_iter().fold(S::ZERO, |total, sum| total + sum);
+        let mut total = sum[1..].iter().fold(sum[0], |total, sum| total + *sum);
         for (j, value) in (start..).zip(tail) {
             *value += p * plus[j] + m * minus[j];
             total += *value * k[j];
