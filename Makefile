@@ -21,7 +21,7 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	cargo test --locked
 	PEGASOS_SIMD=baseline cargo test --locked --no-default-features
-	$(BIN)/python -m pytest --numprocesses auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 quick: $(BIN)/maturin
 	rm -f .venv/*.stamp

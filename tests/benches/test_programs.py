@@ -1,8 +1,9 @@
-"""Every program that reproduces a result runs: ``make test-benches``, minutes, before a release."""
+"""Every program that reproduces a result runs, and every picture can be drawn: ``make test-benches``, minutes."""
 
 import csv
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benches"))
 try:
+    import draw
     import reproduce
+    import tables
 finally:
     del sys.path[0]
 
@@ -26,3 +29,15 @@ def test_program_runs(name):
     assert rows
     # A part of a program may have no use for the last columns.
     assert all(0 < len(row) <= len(columns) for row in rows)
+
+
+def test_pictures_can_be_drawn(tmp_path):
+    with warnings.catch_warnings():
+        # Of matplotlib's own dependencies.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import matplotlib
+
+        matplotlib.use("svg")
+        for name, (source, picture) in draw.PICTURES.items():
+            picture(tables.record(source, quick=False)).savefig(tmp_path / f"{name}.svg")
+            assert f"images/{name}.svg" in "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))

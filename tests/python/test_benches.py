@@ -3,13 +3,11 @@
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benches"))
 try:
-    import draw
     import tables
 finally:
     del sys.path[0]
@@ -27,18 +25,6 @@ def test_missing_data_are_reported():
 def test_page_shows_the_records():
     page = (ROOT / "docs" / "results.md").read_text()
     assert tables.filled(page, quick=False) == page
-
-
-def test_pictures_can_be_drawn(tmp_path):
-    with warnings.catch_warnings():
-        # Of matplotlib's own dependencies.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        import matplotlib
-
-        matplotlib.use("svg")
-        for name, (source, picture) in draw.PICTURES.items():
-            picture(tables.record(source, quick=False)).savefig(tmp_path / f"{name}.svg")
-            assert f"images/{name}.svg" in "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
 
 
 def point(family, seconds, accuracy):

@@ -537,7 +537,7 @@ def test_interrupt(n, classes, params, run_script):
     loss = params.pop("loss", "hinge")
     text = INTERRUPTED.format(
         n=n, d=4, classes=classes, alpha=1e-6, loss=loss, params={"solver": "dual", **params},
-        after=0.5, latest=0.5,
+        after=1.0, latest=0.5,
     )
     done = run_script(text)
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -414,7 +414,7 @@ def torture():
     [
         ("certificates", 40),
         ("batches", 40),
-        ("sparse", 80),
+        ("sparse", 100),
         ("races", 6),
         ("memory", 10),
         ("files", 80),

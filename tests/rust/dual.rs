@@ -1,17 +1,17 @@
-//! Certificates, which may claim no more than the truth, and dual ascent, which must reach it.
+//! Dual ascent, which must reach the optimum, and may claim no more than the truth on its way.
 
 use pegasos::{
-    AnyLoss, Average, Ball, Binary, Block, Certificate, CrammerSinger, Csr, Dense, DualAscent,
-    Examples, Loss, Matrix, Params, Sampling, Scalar, Schedule, Shards,
+    AnyLoss, Ball, Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Loss, Matrix, Params,
+    Sampling, Scalar, Schedule,
 };
 
 use crate::generated::{
-    CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, norm, sharded_epochs, sign, trainer,
+    CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, norm, sign, trainer,
 };
 
 /// The minimum of the objective of a loss on margins, intercept and all: coordinate ascent in the dual,
 /// each step by halving an interval, until nothing moves.
-fn minimum(problem: &Problem, loss: AnyLoss, lambda: f64) -> f64 {
+pub fn minimum(problem: &Problem, loss: AnyLoss, lambda: f64) -> f64 {
     let (n, c) = (problem.n as f64, 1.0 / (lambda * problem.n as f64));
     let rows: Vec<Vec<f64>> = (0..problem.n).map(|i| problem.features(i, 1.0)).collect();
     // The loss's conjugate at -a, negated, and its derivative.
@@ -63,7 +63,7 @@ fn minimum(problem: &Problem, loss: AnyLoss, lambda: f64) -> f64 {
 }
 
 /// The same for Crammer and Singer's loss: mass moved between two classes of one example at a time.
-fn minimum_of_classes(problem: &Problem, classes: usize, lambda: f64) -> f64 {
+pub fn minimum_of_classes(problem: &Problem, classes: usize, lambda: f64) -> f64 {
     let (n, c) = (problem.n as f64, 1.0 / (lambda * problem.n as f64));
     let rows: Vec<Vec<f64>> = (0..problem.n).map(|i| problem.features(i, 1.0)).collect();
     let rule = Rule::CrammerSinger(classes);
@@ -98,177 +98,6 @@ fn minimum_of_classes(problem: &Problem, classes: usize, lambda: f64) -> f64 {
         }
     }
     panic!("the reference must be exact: {classes} classes at {lambda}");
-}
-
-#[test]
-fn a_certificate_claims_no_more_than_the_truth() {
-    fn law(loss: impl Loss + Clone, problem: &Problem, lambda: f64, best: f64) {
-        let x = problem.single();
-        let (y, weight) = (&problem.y, Some(&problem.weight[..]));
-        let dense = Examples::new(problem.dense(), y, weight).unwrap();
-        let float = Examples::new(Dense::new(&x, 60, 5).unwrap(), y, weight).unwrap();
-        let base = Params { lambda, ..Params::default() };
-        let variants = [
-            base,
-            Params { block: Block::Mean(7), ..base },
-            Params { block: Block::Delayed(5), ..base },
-            Params { average: Average::Polynomial, ..base },
-            Params { t0: 30.0, ..base },
-        ];
-        for params in variants {
-            for sampling in
-                [Sampling::Shuffle, Sampling::Blocks, Sampling::Storage, Sampling::Replacement]
-            {
-                let last = check(loss.clone(), &dense, params, sampling, best, 1e-10);
-                check(loss.clone(), &float, params, sampling, best, 1e-6);
-                if sampling == Sampling::Shuffle && params.t0 == 0.0 {
-                    assert!(last.relative_gap() < 0.03, "{params:?}: {last:?}");
-                }
-            }
-        }
-    }
-
-    fn check<S: Scalar>(
-        loss: impl Loss,
-        data: &Examples<'_, S>,
-        params: Params,
-        sampling: Sampling,
-        best: f64,
-        slack: f64,
-    ) -> Certificate {
-        let mut trainer = trainer::<S, _>(loss, 5, params);
-        trainer.keep_ledger(60);
-        let mut certificate = None;
-        for epoch in 0..200 {
-            trainer.run(data, sampling.epoch(60, 4, epoch).unwrap()).unwrap();
-            if epoch.is_power_of_two() || epoch == 199 {
-                let now = trainer.certificate(data).unwrap();
-                assert!(now.dual <= best + slack, "{params:?} {sampling:?}: {now:?}, {best}");
-                assert!(now.primal >= best - slack, "{params:?} {sampling:?}: {now:?}, {best}");
-                // To first order in what f32, the ledger's too, has rounded away.
-                let value = trainer.dual_value(data).unwrap();
-                let near = (value - now.dual).abs() < 1e-5 * (1.0 + now.dual.abs());
-                assert!(near, "{params:?} {sampling:?}: {now:?}, {value}");
-                certificate = Some(now);
-            }
-        }
-        certificate.unwrap()
-    }
-
-    for (weighted, lambda) in [(false, 0.02), (true, 0.2)] {
-        let some = |p: Problem| if weighted { p } else { p.unweighted() };
-        let problem = some(Problem::new(60, 5, 8));
-        law(HINGE, &problem, lambda, minimum(&problem, AnyLoss::Hinge, lambda));
-        let problem = some(Problem::of_classes(60, 5, 3, 8));
-        law(CLASSES, &problem, lambda, minimum_of_classes(&problem, 3, lambda));
-    }
-}
-
-/// D of the dual point that a ledger of hinge violations is, every sum written out.
-fn dual_of(ledger: &pegasos::Ledger, problem: &Problem, lambda: f64, s: f64) -> f64 {
-    let n = problem.n as f64;
-    let mut alpha: Vec<f64> =
-        (0..problem.n).map(|i| n / s * f64::from(ledger.sums(i)[0]) * sign(problem.y[i])).collect();
-    let excess = alpha.iter().zip(&problem.weight).map(|(a, s)| a / s).fold(1.0, f64::max);
-    let mut w = vec![0.0; problem.d + 1];
-    for (i, alpha) in alpha.iter_mut().enumerate() {
-        *alpha /= excess;
-        add(&mut w, *alpha * sign(problem.y[i]) / (lambda * n), &problem.features(i, 1.0));
-    }
-    alpha.iter().sum::<f64>() / n - lambda / 2.0 * dot(&w, &w)
-}
-
-/// Whatever the shards' sizes, the same in every epoch or not, and whatever came before them.
-#[test]
-fn a_certificate_of_shards_claims_no_more_than_its_ledger() {
-    let problem = Problem::new(60, 5, 26).unweighted();
-    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-    let best = minimum(&problem, AnyLoss::Hinge, 0.05);
-    let base = Params { lambda: 0.05, ..Params::default() };
-    let all: [&[&[usize]]; 4] = [
-        &[&[30, 30]],
-        &[&[11, 20, 29]],
-        &[&[11, 20, 29], &[30, 30], &[7, 53], &[1, 59]],
-        &[&[60], &[1, 2, 57]],
-    ];
-    for params in [
-        base,
-        Params { block: Block::Mean(4), ..base },
-        Params { t0: 7.0, ..base },
-        Params { average: Average::Uniform, ..base },
-    ] {
-        for sizes in all {
-            for first in [0, 1, 10] {
-                let mut trainer = trainer::<f64, _>(HINGE, 5, params);
-                trainer.keep_ledger(60);
-                trainer.run(&data, 0..first).unwrap();
-                let unequal = sizes.iter().any(|sizes| sizes.len() > 1);
-                for (epoch, sizes) in (0..12).zip(sizes.iter().cycle()) {
-                    sharded_epochs(&mut trainer, &data, sizes, epoch..epoch + 1).unwrap();
-                    let now = trainer.certificate(&data).unwrap();
-                    let s = params.t0 + trainer.t() as f64;
-                    let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.05, s);
-                    let what = format!("{params:?} {sizes:?} after {first}, {epoch}");
-                    assert!(exact <= best + 1e-10, "{what}");
-                    assert!(
-                        now.dual.is_nan() || now.dual <= best + 1e-10,
-                        "{what}: {now:?}, {best}"
-                    );
-                    // No certificate is right too.
-                    if now.dual.is_nan() {
-                        // Once lost, it stays so.
-                        assert!(first > 0 || unequal, "{what}");
-                    } else {
-                        assert!((now.dual - exact).abs() < 1e-9, "{what}: {now:?}, not {exact}");
-                    }
-                    assert!(now.primal >= best - 1e-10, "{what}");
-                }
-            }
-        }
-    }
-}
-
-/// Epochs on the same shards keep the closed form, and with it the certificate, whatever the roundings
-/// of shares.
-#[test]
-fn equal_epochs_of_shards_keep_the_certificate() {
-    for n in 2..120 {
-        let problem = Problem::new(n, 3, n as u64).unweighted();
-        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-        let params = Params { lambda: 0.1, ..Params::default() };
-        for sizes in [vec![1; n], vec![1, n - 1], vec![n / 2, n - n / 2]] {
-            let mut trainer = trainer::<f64, _>(HINGE, 3, params);
-            trainer.keep_ledger(n);
-            for epoch in 0..6 {
-                sharded_epochs(&mut trainer, &data, &sizes, epoch..epoch + 1).unwrap();
-                let now = trainer.certificate(&data).unwrap();
-                let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.1, trainer.t() as f64);
-                let right = (now.dual - exact).abs() < 1e-9;
-                assert!(right, "{n} in {sizes:?}, epoch {epoch}: {now:?}, not {exact}");
-            }
-        }
-    }
-}
-
-/// A part may be longer or shorter than was announced.
-#[test]
-fn a_certificate_of_unannounced_parts_claims_no_more_than_its_ledger() {
-    let problem = Problem::new(60, 5, 27).unweighted();
-    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-    let params = Params { lambda: 0.05, ..Params::default() };
-    let mut trainer = trainer::<f64, _>(HINGE, 5, params);
-    trainer.keep_ledger(60);
-    let order: Vec<usize> = (0..60).collect();
-    for _ in 0..3 {
-        let mut shards = Shards::split(&trainer, &[30, 30]).unwrap();
-        let ran = shards.run(&data, &[&order[..50], &order[50..]]);
-        if ran.and_then(|_| shards.merge_into(&mut trainer)).is_err() {
-            return;
-        }
-        let now = trainer.certificate(&data).unwrap();
-        let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.05, trainer.t() as f64);
-        assert!(now.dual.is_nan() || (now.dual - exact).abs() < 1e-9, "{now:?}, not {exact}");
-    }
 }
 
 /// Solves to a relative gap and checks all that a certificate says. Returns P and the weights.

@@ -3,7 +3,9 @@
 //! `cargo test --test rust dual::` runs the tests of `dual.rs`, `cargo test --test rust dual::name -- --exact` one.
 
 mod budget;
+mod certificates;
 mod dual;
+mod experts;
 mod fit;
 mod generated;
 mod kernels;
