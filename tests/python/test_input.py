@@ -414,8 +414,8 @@ print(model.fit(X, y).t_)
 )
 def test_bad_orders(order, examples):
     X, y = examples
-    for given in (order, np.array(order)):
-        refused(X, y, "sampling", sampling=given)
+    for form in (order, np.array(order)):
+        refused(X, y, "sampling", sampling=form)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8"])

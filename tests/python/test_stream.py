@@ -139,7 +139,7 @@ def order_of(sampling, calls):
 MEMORY = """
 import numpy as np
 from scipy import sparse
-from pegasos import PegasosClassifier
+from pegasos import OnlineGradientClassifier, PegasosClassifier
 
 d, random = 1_000_000, np.random.default_rng(0)
 
