@@ -51,7 +51,7 @@ converge: .venv/test.stamp
 .venv/test.stamp: EXTRAS := --extras test
 .venv/demo.stamp .venv/test.stamp: $(BIN)/maturin $(SOURCES)
 	@printf '\nThe extension is optimised as one piece: a minute or two, most of it on the last crate.\n'
-	@while sleep 15 >/dev/null; do echo '   ... still compiling'; done & trap "kill $$!" EXIT; \
+	@while sleep 15 >/dev/null; do echo '   ... still compiling'; done & trap "kill $$!" EXIT INT TERM; \
 	$(MATURIN) $(EXTRAS) --release
 	touch $@
 

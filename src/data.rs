@@ -24,6 +24,9 @@ pub enum Row<'a, S> {
     Sparse64(&'a [i64], &'a [S]),
 }
 
+/// Bytes of weights that nobody need ask for.
+const NEAR: usize = 1 << 18;
+
 /// Calls `$dense` with the features of a dense row, or `$sparse` with columns and values.
 macro_rules! by_layout {
     ($row:expr, $x:ident => $dense:expr, $indices:ident, $values:ident => $sparse:expr) => {
@@ -44,6 +47,24 @@ impl<S: Scalar> Row<'_, S> {
         S: Weigh<V>,
     {
         by_layout!(self, x => S::dot(x, v), j, x => S::gather_dot(j, x, v))
+    }
+
+    /// Asks memory for those weights that a sparse row needs, where they are so many that the nearer caches do not hold
+    /// them.
+    #[inline(always)]
+    pub(crate) fn prefetch_weights<V>(self, v: &[V]) {
+        fn ask<I: Index, V>(indices: &[I], v: &[V]) {
+            if size_of_val(v) <= NEAR {
+                return;
+            }
+            // Four at a time: the loop must cost less than what it saves.
+            let (fours, rest) = indices.as_chunks::<4>();
+            for four in fours {
+                four.iter().for_each(|j| simd::prefetch(v, j.position()));
+            }
+            rest.iter().for_each(|j| simd::prefetch(v, j.position()));
+        }
+        by_layout!(self, _x => {}, j, _x => ask(j, v))
     }
 
     /// [`dot`](Row::dot) with each of `out.len()` weight vectors of `n_features` entries, row after row

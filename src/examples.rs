@@ -103,13 +103,11 @@ impl<'a, S: Scalar> Examples<'a, S> {
         self.y[i]
     }
 
-    /// Refuses a label that a loss for so many classes does not know.
+    /// The label, if a loss for so many classes knows it.
     #[inline(always)]
-    pub(crate) fn check_label(&self, i: usize, classes: u32) -> Result<(), Error> {
-        if self.y[i] < classes {
-            return Ok(());
-        }
-        Err(Error::index("y", self.y[i], classes as usize))
+    pub(crate) fn check_label(&self, i: usize, classes: u32) -> Result<u32, Error> {
+        let y = self.y[i];
+        if y < classes { Ok(y) } else { Err(Error::index("y", y, classes as usize)) }
     }
 
     #[inline]

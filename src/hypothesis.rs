@@ -51,6 +51,9 @@ pub trait Hypothesis: Sync {
     fn is_positive(&self) -> bool {
         true
     }
+    /// Asks memory for the weights of a row to come.
+    #[inline(always)]
+    fn expect(&self, _x: Row<'_, Self::Scalar>) {}
     /// [`score`](Hypothesis::score) of the next row of the matrix at hand, whose number is `i`.
     #[inline(always)]
     fn score_next(&mut self, _i: usize, x: Row<'_, Self::Scalar>, out: &mut [f64]) {

@@ -208,10 +208,12 @@ impl<S: Scalar> Linear<S> {
     /// [`add`](Hypothesis::add) of such a row.
     #[inline(always)]
     pub fn add_row<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64]) {
-        if coef.len() > MANY {
-            others_than_0(coef).for_each(|(o, coef)| self.add_to(o, x, coef));
-        } else {
-            coef.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
+        match coef {
+            [only] => self.add_to(0, x, *only),
+            few if few.len() <= MANY => {
+                few.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
+            }
+            many => others_than_0(many).for_each(|(o, coef)| self.add_to(o, x, coef)),
         }
     }
 
@@ -297,6 +299,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     #[inline(always)]
     fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
         self.score_row(x, out);
+    }
+
+    #[inline(always)]
+    fn expect(&self, x: Row<'_, S>) {
+        x.prefetch_weights(&self.state.v);
     }
 
     #[inline(always)]

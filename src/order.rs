@@ -110,7 +110,7 @@ impl Epoch {
 impl Iterator for Epoch {
     type Item = usize;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         if self.left == 0 {
             return None;
@@ -172,8 +172,8 @@ pub(crate) struct Ahead<'o> {
     order: &'o mut dyn Order,
     /// How many more rows may be taken from the order.
     left: usize,
-    window: [usize; WINDOW],
-    /// `window[at..end]` is still to be handed out.
+    /// `window[at..end]` is still to be handed out; what follows `end` repeats the last, to be asked for again.
+    window: [usize; WINDOW + 2 * AHEAD],
     at: usize,
     end: usize,
     /// Set when the order has come to its end, or to a row that there is not.
@@ -189,7 +189,15 @@ impl<'o> Ahead<'o> {
 
     /// Of so many rows at most; no more are taken from the order.
     pub(crate) fn take(order: &'o mut dyn Order, most: usize) -> Self {
-        Ahead { order, left: most, window: [0; WINDOW], at: 0, end: 0, over: false, wrong: None }
+        Ahead {
+            order,
+            left: most,
+            window: [0; WINDOW + 2 * AHEAD],
+            at: 0,
+            end: 0,
+            over: false,
+            wrong: None,
+        }
     }
 
     #[inline(never)]
@@ -210,6 +218,8 @@ impl<'o> Ahead<'o> {
             }
             None => self.end += count,
         }
+        let last = self.end.checked_sub(1).map_or(0, |last| self.window[last]);
+        self.window[self.end..][..2 * AHEAD].fill(last);
     }
 
     /// The next rows, `count` of them if there are as many (and no more than [`WINDOW`]).
@@ -218,6 +228,12 @@ impl<'o> Ahead<'o> {
             self.refill(n_rows);
         }
         &self.window[self.at..self.end.min(self.at + count)]
+    }
+
+    /// The row after the one handed out last, if it is known.
+    #[inline(always)]
+    pub(crate) fn upcoming(&self) -> Option<usize> {
+        (self.at < self.end).then(|| self.window[self.at])
     }
 
     /// The next row. Calls `prefetch` with one that comes later, for what the caller has of it.
@@ -236,12 +252,13 @@ impl<'o> Ahead<'o> {
                 None => Ok(None),
             };
         }
-        let coming = |k: usize| self.window[(self.at + k).min(self.end - 1) % WINDOW];
-        data.prefetch_bounds(coming(2 * AHEAD));
-        data.rows().prefetch(coming(AHEAD));
-        prefetch(coming(AHEAD));
+        let i = self.window[self.at];
+        data.prefetch_bounds(self.window[self.at + 2 * AHEAD]);
+        let coming = self.window[self.at + AHEAD];
+        data.rows().prefetch(coming);
+        prefetch(coming);
         self.at += 1;
-        Ok(Some(self.window[(self.at - 1) % WINDOW]))
+        Ok(Some(i))
     }
 }
 

@@ -364,7 +364,11 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let before = self.t;
         // Of rows whose gradients are not applied yet, the oldest first.
         let mut queue = VecDeque::new();
-        let report = self.repeat(data, order, report, &mut queue);
+        let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
+        let report = match at_once && self.regret.is_none() {
+            true => self.repeat::<true>(data, order, report, &mut queue),
+            false => self.repeat::<false>(data, order, report, &mut queue),
+        };
         if let Block::Delayed(_) = self.params.block {
             // After an error too: what is in flight belongs to steps that stand.
             self.flights.extend(queue.into_iter().map(|(example, row, coef)| {
@@ -383,8 +387,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(report)
     }
 
-    /// The loop.
-    fn repeat<'a>(
+    /// The loop. `PLAIN` says that a step is one example whose gradient is applied at once, and that regret is not counted:
+    /// what the loop then has no need of (batches, the queue, the account) is not there, and the rest in registers.
+    fn repeat<'a, const PLAIN: bool>(
         &mut self,
         data: &Examples<'a, H::Scalar>,
         mut order: Ahead<'_>,
@@ -392,6 +397,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         queue: &mut VecDeque<Term<'a, H::Scalar, L>>,
     ) -> Result<Report, Error> {
         let (batch, delay) = match self.params.block {
+            _ if PLAIN => (1, 0),
             Block::Mean(batch) => (batch, 0),
             Block::Delayed(delay) => (1, delay),
         };
@@ -403,6 +409,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let mut spare: Vec<L::Scores> = Vec::new();
         loop {
             let mut size = 0;
+            let mut only = None;
             while size < batch {
                 let left = batch - size;
                 let panel = match self.hypothesis.panel() {
@@ -413,14 +420,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 if panel > 0 {
                     self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), panel))?;
                 }
-                let taken = self.take(data, &mut order, &mut scores, &mut coef, &mut report)?;
+                let taken =
+                    self.take::<PLAIN>(data, &mut order, &mut scores, &mut coef, &mut report)?;
                 let Some((i, row)) = taken else {
                     break;
                 };
                 size += 1;
                 let moves = coef.as_ref().iter().any(|&c| c != 0.0);
                 report.updates += u64::from(moves);
-                if moves || delay > 0 {
+                if PLAIN {
+                    only = moves.then_some((i, row));
+                } else if moves || delay > 0 {
                     let mut room = spare.pop().unwrap_or_else(|| coef.clone());
                     room.as_mut().copy_from_slice(coef.as_ref());
                     queue.push_back((i, row, room));
@@ -430,6 +440,14 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 return Ok(report);
             }
             report.examples += size as u64;
+            if PLAIN {
+                let eta = self.shrink();
+                if let Some((i, row)) = only {
+                    self.apply(i, row, coef.as_mut(), eta, &mut report);
+                }
+                self.project_and_average(only.is_some());
+                continue;
+            }
             // Due are all but those as young as the delay; first those from earlier runs.
             let due = (self.flights.len() + queue.len()).saturating_sub(delay);
             let late = self.flights.len().min(due);
@@ -461,7 +479,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Takes the gradient of the next row at the present w: writes its scores and its coefficients
     /// times its weight.
     #[inline(always)]
-    fn take<'a>(
+    fn take<'a, const PLAIN: bool>(
         &mut self,
         data: &Examples<'a, H::Scalar>,
         order: &mut Ahead<'_>,
@@ -477,14 +495,17 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let Some(i) = next else {
             return Ok(None);
         };
-        data.check_label(i, self.loss.classes())?;
+        let y = data.check_label(i, self.loss.classes())?;
         let row = data.rows().row(i);
+        if PLAIN && let Some(next) = order.upcoming() {
+            self.hypothesis.expect(data.rows().row(next));
+        }
         self.hypothesis.score_next(i, row, scores.as_mut());
         if !all_finite(scores.as_ref()) {
             return Err(data.diagnose(i));
         }
         let weight = data.weight(i);
-        let loss = self.loss.value_and_coef(scores.as_ref(), data.label(i), coef.as_mut());
+        let loss = self.loss.value_and_coef(scores.as_ref(), y, coef.as_mut());
         if let Some(ledger) = &mut self.ledger {
             ledger.promise(coef.as_ref())?;
         }
@@ -492,7 +513,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let loss = weight * loss;
         report.loss += loss;
         coef.as_mut().iter_mut().for_each(|c| *c *= weight);
-        if let Some(regret) = &mut self.regret {
+        if let Some(regret) = self.regret.as_mut().filter(|_| !PLAIN) {
             let norm = self.hypothesis.gradient_norm(i, row, coef.as_ref());
             regret.take(self.params.lambda / 2.0 * self.hypothesis.norm2() + loss, norm);
         }

@@ -142,11 +142,11 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 /// processor's own prefetcher has seen the pattern.
 #[inline(always)]
 pub fn prefetch_all<T>(slice: &[T]) {
-    let per_line = (64 / size_of::<T>()).max(1);
-    for line in slice.chunks(per_line).take(PREFETCH_LINES) {
-        prefetch(line, 0);
+    let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
+    // One more than fill the slice, as it need not begin on a line.
+    for line in 0..(slice.len() / per_line + 1).min(PREFETCH_LINES) {
+        prefetch(slice, line * per_line);
     }
-    // The slice need not begin on a line.
     prefetch(slice, slice.len().saturating_sub(1).min(PREFETCH_LINES * per_line));
 }
 
