@@ -211,22 +211,13 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         Ok(false)
     }
 
-    /// P at the weights rounded to the scalar, and D. A pass over the examples.
-    pub fn certificate(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
-        loop {
-            if let Some(certificate) = self.certify_on(data, usize::MAX)? {
-                return Ok(certificate);
-            }
-        }
-    }
-
     /// Whether an evaluation is under way.
     pub(crate) fn is_evaluating(&self) -> bool {
         self.evaluation.is_some() || self.renewed.is_some()
     }
 
-    /// [`certificate`](Refit::certificate) by instalments of about so many rows. Where D is NaN the weights had drifted,
-    /// and have been made anew.
+    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Where D is NaN the weights had
+    /// drifted, and have been made anew.
     pub(crate) fn certify_on(
         &mut self,
         data: &Examples<'_, S>,
