@@ -144,15 +144,13 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Computes features of so many more of the resident examples; returns of how many. On the threads of the
     /// current rayon pool.
     pub fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
-        self.check(data)?;
+        self.span.check_features(data.rows().n_features())?;
+        data.check_len(self.features.n_rows())?;
         let (computed, rank) = (self.computed, self.span.dimension());
         let end = computed.saturating_add(count).min(self.features.n_resident());
         let rows: Vec<usize> = (computed..end).collect();
-        self.span.features(
-            data.rows(),
-            &rows,
-            &mut self.features.resident[computed * rank..end * rank],
-        );
+        let out = &mut self.features.resident[computed * rank..end * rank];
+        self.span.features(data.rows(), &rows, out);
         self.computed = end;
         Ok(rows.len())
     }
@@ -196,12 +194,12 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         }
         let (data, ascent) =
             (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.problem]);
-        let mut leap = match self.leap.take() {
-            Some(leap) => leap,
-            None => match ascent.begin_leap(&data)? {
-                Some(leap) => leap,
-                None => return Ok(false),
-            },
+        let leap = match self.leap.take() {
+            Some(leap) => Some(leap),
+            None => ascent.begin_leap(&data)?,
+        };
+        let Some(mut leap) = leap else {
+            return Ok(false);
         };
         if ascent.leap_on(&data, &mut leap, tol) {
             self.leap = Some(leap);
@@ -224,9 +222,11 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
         if let Some((certificate, at)) = self.renewed.take() {
-            let at = self.renew(data, at, size);
-            if at < data.len() {
-                self.renewed = Some((certificate, at));
+            let end = at + self.load_from(data, at, size).len();
+            let within = data.with_rows(Matrix::Window(&self.features));
+            self.ascents[self.problem].add_image(&within, at..end);
+            if end < data.len() {
+                self.renewed = Some((certificate, end));
                 return Ok(None);
             }
             return Ok(Some(certificate));
@@ -250,14 +250,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             return Ok(None);
         }
         Ok(Some(certificate))
-    }
-
-    /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
-    fn renew(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> usize {
-        let end = start + self.load_from(data, start, count).len();
-        self.ascents[self.problem]
-            .add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
-        end
     }
 
     /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
@@ -314,11 +306,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// The weights of the features, outputs of all problems x dimension.
     pub(crate) fn weights(&self) -> Vec<f64> {
         self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights()).collect()
-    }
-
-    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
-        self.span.check_features(data.rows().n_features())?;
-        data.check_len(self.features.n_rows())
     }
 }
 

@@ -92,14 +92,9 @@ impl<S: Scalar> Span<S> {
         &self.basis
     }
 
-    /// How many features a row has.
-    pub fn n_features(&self) -> usize {
-        self.vectors.n_features()
-    }
-
     /// Refuses rows of another number of features.
     pub fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        same_features(self.n_features(), n_features)
+        same_features(self.vectors.n_features(), n_features)
     }
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that

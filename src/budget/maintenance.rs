@@ -267,10 +267,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Adds the projection of the example that was last seen and solved for, of squared norm `own`, which degrades w.
     fn absorb(&mut self, coef: &[f64], own: f64, degraded: f64) {
-        if self.carries_norm {
-            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            self.scale.norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
-        }
+        self.lift_norm(coef, own);
         let u: Vec<f64> = coef.iter().map(|c| self.scale.sum_a * c).collect();
         self.spread(coef, Some(&u));
         self.count_degradation(degraded);

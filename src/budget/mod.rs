@@ -216,9 +216,7 @@ impl<S: Scalar> Budgeted<S> {
             return Err(Error::parameter("coefs", c, "finite"));
         }
         for (slot, coef) in self.support.occupied().zip(coefs.chunks(outputs)) {
-            let v = &mut self.support.v[slot * outputs..(slot + 1) * outputs];
-            v.copy_from_slice(coef);
-            balance(v);
+            self.support.v[slot * outputs..(slot + 1) * outputs].copy_from_slice(coef);
         }
         (self.support.u, self.scale) = (Vec::new(), Scaled::default());
         self.support.settle_all();
@@ -281,12 +279,8 @@ impl<S: Scalar> Budgeted<S> {
 
     /// `v += coef` in a slot, for the example that was last seen, if it must have been.
     fn raise(&mut self, slot: usize, coef: &[f64]) {
-        let Budgeted { support, panel, scratch, .. } = self;
-        if self.carries_norm {
-            let own = support.own[slot];
-            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            self.scale.norm2 += coef.iter().zip(&scratch.scores).map(change).sum::<f64>();
-        }
+        self.lift_norm(coef, self.support.own[slot]);
+        let Budgeted { support, panel, .. } = self;
         let at = slot * support.outputs;
         for (v, c) in support.v[at..].iter_mut().zip(coef) {
             *v += c;
@@ -298,6 +292,15 @@ impl<S: Scalar> Budgeted<S> {
         }
         support.settle(slot);
         panel.lift(1.0, slot, coef);
+    }
+
+    /// Carries the norm on where these coefficients, of the example that was last seen or of its projection, are added;
+    /// its squared norm is `own`.
+    fn lift_norm(&mut self, coef: &[f64], own: f64) {
+        if self.carries_norm {
+            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
+            self.scale.norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
+        }
     }
 
     /// Takes a vector out, as it is.
@@ -403,9 +406,8 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norms = self.support.occupied().map(|slot| self.support.norms[slot].to_f64());
         let norm2 = norms.fold(norm2, f64::max);
-        let most = self.support.kernel.most(norm2);
         let reach = MOST_SPREAD * (self.support.v.iter().map(|v| v.abs()).sum::<f64>() + total);
-        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
+        stays_within::<S>(self.support.kernel, norm2, reach)
     }
 
     fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {

@@ -41,7 +41,6 @@ pub(super) struct Support<S> {
     /// When each was added, for ties.
     pub born: Vec<u64>,
     pub hole: Option<usize>,
-    numbers: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -130,7 +129,6 @@ impl<S: Scalar> Support<S> {
             own: Vec::new(),
             born: Vec::new(),
             hole: None,
-            numbers: Vec::new(),
         };
         support.widen();
         Ok(support)
@@ -201,7 +199,6 @@ impl<S: Scalar> Support<S> {
         memory::reserve(what, &mut self.norms, width)?;
         memory::reserve(what, &mut self.own, width)?;
         memory::reserve(what, &mut self.born, width)?;
-        memory::reserve(what, &mut self.numbers, width)?;
         let coefs = width.saturating_mul(self.outputs);
         memory::reserve("the coefficients", &mut self.v, coefs)?;
         let averaged = if averaging { coefs } else { 0 };
@@ -265,7 +262,6 @@ impl<S: Scalar> Support<S> {
             self.norms.push(S::default());
             self.own.push(0.0);
             self.born.push(0);
-            self.numbers.push(slot);
             self.v.resize((slot + 1) * self.outputs, 0.0);
             if averaging {
                 self.u.resize((slot + 1) * self.outputs, 0.0);
@@ -381,10 +377,10 @@ impl<S: Scalar> Support<S> {
         let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
         side_by_side(&mut tasks, |task, (k, distances)| {
             let slots = task * rows..task * rows + k.len();
-            let numbers = &self.numbers[slots.clone()];
+            let numbers: Vec<usize> = slots.clone().collect();
             let out = Lanes::flatten(k);
             if let Ok(x) = self.matrix() {
-                vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
+                vectors.products(&x, &numbers, 0..vectors.len(), out, WIDTH);
             }
             self.map(slots, &xx, k, distances);
         });

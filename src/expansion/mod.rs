@@ -44,11 +44,13 @@ const TOGETHER: usize = 32;
 const SMALL: usize = 1 << 18;
 
 /// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
-/// and kernel values do not exceed `most`.
-pub(crate) fn stays_within<S: Scalar>(reach: f64, most: f64) -> bool {
+/// and the squared norms of rows do not exceed `norm2`.
+pub(crate) fn stays_within<S: Scalar>(kernel: Kernel, norm2: f64, reach: f64) -> bool {
+    let (most, rows_fit) = (kernel.most(norm2), 4.0 * norm2 <= S::LARGEST);
     let norm2 = reach * reach * most;
     // False for NaN too.
-    reach * most.max(1.0) <= S::LARGEST && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
+    let scores_fit = reach * most.max(1.0) <= S::LARGEST;
+    rows_fit && scores_fit && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -487,9 +489,8 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norm2 = self.vectors.largest_norm2().max(norm2);
-        let most = self.kernel.most(norm2);
         let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
-        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
+        stays_within::<S>(self.kernel, norm2, reach)
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {

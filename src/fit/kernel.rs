@@ -273,18 +273,17 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         if !H::EVALUATES {
             return Ok(Some(UNKNOWN));
         }
-        let (evaluation, at) = match &mut self.evaluation {
+        let (mut evaluation, from) = match self.evaluation.take() {
             Some(evaluation) => evaluation,
-            None => self.evaluation.insert((self.trainer.evaluation(data)?, 0)),
+            None => (self.trainer.evaluation(data)?, 0),
         };
-        let from = *at;
-        *at += size.min(data.len() - from);
-        evaluation.add(&self.trainer, data, from..*at)?;
-        if *at < data.len() {
+        let end = from + size.min(data.len() - from);
+        evaluation.add(&self.trainer, data, from..end)?;
+        if end < data.len() {
+            self.evaluation = Some((evaluation, end));
             return Ok(None);
         }
-        let evaluation = self.evaluation.take();
-        evaluation.map(|(evaluation, _)| evaluation.finish(&self.trainer, data)).transpose()
+        evaluation.finish(&self.trainer, data).map(Some)
     }
 
     fn begin_ascent(&mut self, data: &Examples<'_, H::Scalar>, cache: usize) -> Result<(), Error> {
