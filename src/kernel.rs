@@ -112,11 +112,6 @@ impl Kernel {
             Kernel::Precomputed => f64::INFINITY,
         }
     }
-
-    /// The gamma of a Gaussian kernel.
-    pub fn gaussian(self) -> Option<f64> {
-        if let Kernel::Rbf { gamma } = self { Some(gamma) } else { None }
-    }
 }
 
 fn power(mut base: f64, mut exponent: u32) -> f64 {

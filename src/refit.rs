@@ -144,15 +144,13 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Computes features of so many more of the resident examples; returns of how many. On the threads of the
     /// current rayon pool.
     pub fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
-        self.check(data)?;
+        self.span.check_features(data.rows().n_features())?;
+        data.check_len(self.features.n_rows())?;
         let (computed, rank) = (self.computed, self.span.dimension());
         let end = computed.saturating_add(count).min(self.features.n_resident());
         let rows: Vec<usize> = (computed..end).collect();
-        self.span.features(
-            data.rows(),
-            &rows,
-            &mut self.features.resident[computed * rank..end * rank],
-        );
+        let out = &mut self.features.resident[computed * rank..end * rank];
+        self.span.features(data.rows(), &rows, out);
         self.computed = end;
         Ok(rows.len())
     }
@@ -196,12 +194,12 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         }
         let (data, ascent) =
             (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.problem]);
-        let mut leap = match self.leap.take() {
-            Some(leap) => leap,
-            None => match ascent.begin_leap(&data)? {
-                Some(leap) => leap,
-                None => return Ok(false),
-            },
+        let leap = match self.leap.take() {
+            Some(leap) => Some(leap),
+            None => ascent.begin_leap(&data)?,
+        };
+        let Some(mut leap) = leap else {
+            return Ok(false);
         };
         if ascent.leap_on(&data, &mut leap, tol) {
             self.leap = Some(leap);
@@ -211,31 +209,24 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         Ok(false)
     }
 
-    /// P at the weights rounded to the scalar, and D. A pass over the examples.
-    pub fn certificate(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
-        loop {
-            if let Some(certificate) = self.certify_on(data, usize::MAX)? {
-                return Ok(certificate);
-            }
-        }
-    }
-
     /// Whether an evaluation is under way.
     pub(crate) fn is_evaluating(&self) -> bool {
         self.evaluation.is_some() || self.renewed.is_some()
     }
 
-    /// [`certificate`](Refit::certificate) by instalments of about so many rows. Where D is NaN the weights had drifted,
-    /// and have been made anew.
+    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Where D is NaN the weights had
+    /// drifted, and have been made anew.
     pub(crate) fn certify_on(
         &mut self,
         data: &Examples<'_, S>,
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
         if let Some((certificate, at)) = self.renewed.take() {
-            let at = self.renew(data, at, size);
-            if at < data.len() {
-                self.renewed = Some((certificate, at));
+            let end = at + self.load_from(data, at, size).len();
+            let within = data.with_rows(Matrix::Window(&self.features));
+            self.ascents[self.problem].add_image(&within, at..end);
+            if end < data.len() {
+                self.renewed = Some((certificate, end));
                 return Ok(None);
             }
             return Ok(Some(certificate));
@@ -259,14 +250,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             return Ok(None);
         }
         Ok(Some(certificate))
-    }
-
-    /// Makes the weights anew from the dual variables of about so many rows from `start` on; returns where to go on.
-    fn renew(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> usize {
-        let end = start + self.load_from(data, start, count).len();
-        self.ascents[self.problem]
-            .add_image(&data.with_rows(Matrix::Window(&self.features)), start..end);
-        end
     }
 
     /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
@@ -323,11 +306,6 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// The weights of the features, outputs of all problems x dimension.
     pub(crate) fn weights(&self) -> Vec<f64> {
         self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights()).collect()
-    }
-
-    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
-        self.span.check_features(data.rows().n_features())?;
-        data.check_len(self.features.n_rows())
     }
 }
 

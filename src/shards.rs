@@ -227,10 +227,8 @@ where
         }
         let mut shards: Vec<_> = self.trainers.iter_mut().zip(&mut self.reports).collect();
         total(side_by_side(&mut shards, |k, (trainer, report)| {
-            **report = {
-                let mut rows = parts[k].iter().copied();
-                trainer.go_on(data, Ahead::new(&mut rows), **report)?
-            };
+            let mut rows = parts[k].iter().copied();
+            **report = trainer.go_on(data, Ahead::new(&mut rows), **report)?;
             Ok(**report)
         }))
     }

@@ -19,14 +19,11 @@ use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, Simd, WIDTH};
+use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
-use crate::vectors::{Layout, Vectors};
+use crate::vectors::{GROUP, Layout, Vectors};
 
-/// Rows whose features one task computes: a multiple of [`TILE`](crate::simd::TILE).
-const GROUP: usize = 24;
-
-/// Rows of a triangle that one task multiplies: a multiple of it too.
+/// Rows of a triangle that one task multiplies: a multiple of [`TILE`].
 const ROWS: usize = 32;
 
 /// The span of kernel functions.
@@ -95,14 +92,9 @@ impl<S: Scalar> Span<S> {
         &self.basis
     }
 
-    /// How many features a row has.
-    pub fn n_features(&self) -> usize {
-        self.vectors.n_features()
-    }
-
     /// Refuses rows of another number of features.
     pub fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        same_features(self.n_features(), n_features)
+        same_features(self.vectors.n_features(), n_features)
     }
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that
@@ -178,9 +170,9 @@ fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]
     let task = |t: usize, out: &mut &mut [f64]| {
         let rows = t * ROWS..count.min((t + 1) * ROWS);
         let columns = if upper { rows.start..block.len() } else { 0..rows.end.min(block.len()) };
-        for (k, out) in out.chunks_mut(crate::simd::TILE * WIDTH).enumerate() {
-            let first = rows.start + k * crate::simd::TILE;
-            let tile: [&[f64]; crate::simd::TILE] = std::array::from_fn(|r| {
+        for (k, out) in out.chunks_mut(TILE * WIDTH).enumerate() {
+            let first = rows.start + k * TILE;
+            let tile: [&[f64]; TILE] = std::array::from_fn(|r| {
                 &triangle.row((first + r).min(rows.end - 1))[columns.clone()]
             });
             f64::products(&tile[..out.len() / WIDTH], &block[columns.clone()], out, WIDTH);
@@ -198,7 +190,6 @@ pub(crate) struct Factor<S> {
     /// Without vectors, in the layout that those of the span will have.
     none: Vectors<S>,
     rows: Vec<OwnedRow<S>>,
-    wide: Vec<OwnedRow<f64>>,
     /// The next landmark.
     at: usize,
     basis: Vec<usize>,
@@ -237,12 +228,11 @@ impl<S: Scalar> Factor<S> {
         }
         let (n, n_features) = (rows.len(), none.n_features());
         let stride = n.next_multiple_of(WIDTH);
-        // The inverse, its transpose and the blocks of the span; the landmarks, wide and packed.
+        // The inverse, its transpose and the blocks of the span; the landmarks, packed, and wide.
         memory::check::<[f64; 3]>("the basis of the span", &[n, stride])?;
         memory::check::<[f64; 3]>("the landmarks", &[n, n_features])?;
         Ok(Factor {
             kernel,
-            wide: rows.iter().map(widen).collect(),
             none,
             rows,
             at: 0,
@@ -284,15 +274,16 @@ impl<S: Scalar> Factor<S> {
 
     /// Looks at the next panel of landmarks; false where there is none.
     pub(crate) fn advance(&mut self) -> bool {
-        let Factor { kernel, wide, at, basis, vectors, inverse, transpose, .. } = self;
-        let (kernel, start, n) = (*kernel, *at, wide.len());
-        if start == n {
+        let Factor { kernel, rows, at, basis, vectors, inverse, transpose, .. } = self;
+        let (kernel, start) = (*kernel, *at);
+        let wide: Vec<_> = rows[start..].iter().take(WIDTH).map(widen).collect();
+        if wide.is_empty() {
             return false;
         }
-        let x = Matrix::Owned(wide, vectors.n_features());
+        *at += wide.len();
+        let x = Matrix::Owned(&wide, vectors.n_features());
         let (stride, least) = (inverse.stride, least_distance::<S>());
-        let panel: Vec<usize> = (start..n.min(start + WIDTH)).collect();
-        *at += panel.len();
+        let panel: Vec<usize> = (0..wide.len()).collect();
         let rank = basis.len();
         // Kernel values with the basis, basis x panel, and among the panel.
         let mut k = vec![0.0; panel.len() * stride];
@@ -352,8 +343,8 @@ impl<S: Scalar> Factor<S> {
             for (i, value) in row.iter().take(rank + p + 1).enumerate() {
                 transpose.values[i * stride + rank + p] = *value;
             }
-            basis.push(panel[a]);
-            vectors.push(panel[a], x.row(panel[a]));
+            basis.push(start + a);
+            vectors.push(start + a, x.row(a));
         }
         true
     }
@@ -390,21 +381,17 @@ mod tests {
                 let rank = span.dimension();
                 let mut z = vec![0.0; n * rank];
                 span.features(&rows, &all, &mut z);
-                let norm2 = |i: usize| rows.row(i).norm2();
+                let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+                let value = |i: usize, j: usize| {
+                    let (a, b) = (&x[i * d..(i + 1) * d], &x[j * d..(j + 1) * d]);
+                    kernel.eval(inner(a, b), inner(a, a), inner(b, b))
+                };
                 for i in 0..n {
                     for j in 0..=i {
-                        let xz = rows.row(i).dot(&x[j * d..(j + 1) * d]);
-                        let want = kernel.eval(xz, norm2(i), norm2(j));
-                        let got: f64 = z[i * rank..(i + 1) * rank]
-                            .iter()
-                            .zip(&z[j * rank..(j + 1) * rank])
-                            .map(|(a, b)| a * b)
-                            .sum();
-                        let scale = kernel.eval(norm2(i), norm2(i), norm2(i)).max(1.0);
-                        assert!(
-                            (got - want).abs() < 1e-6 * scale,
-                            "{kernel:?} {n} {i} {j} {got} {want}"
-                        );
+                        let (got, want) =
+                            (inner(&z[i * rank..][..rank], &z[j * rank..]), value(i, j));
+                        let near = (got - want).abs() < 1e-6 * value(i, i).max(1.0);
+                        assert!(near, "{kernel:?} {n} {i} {j} {got} {want}");
                     }
                 }
                 // Weights of features are coefficients of landmarks.
@@ -412,17 +399,8 @@ mod tests {
                 let coefs = span.coefs(&w);
                 for i in 0..n.min(20) {
                     for o in 0..2 {
-                        let by_features: f64 = w[o * rank..(o + 1) * rank]
-                            .iter()
-                            .zip(&z[i * rank..])
-                            .map(|(w, z)| w * z)
-                            .sum();
-                        let by_kernel: f64 = (0..n)
-                            .map(|j| {
-                                let xz = rows.row(i).dot(&x[j * d..(j + 1) * d]);
-                                coefs[j * 2 + o] * kernel.eval(xz, norm2(i), norm2(j))
-                            })
-                            .sum();
+                        let by_features = inner(&w[o * rank..][..rank], &z[i * rank..]);
+                        let by_kernel: f64 = (0..n).map(|j| coefs[j * 2 + o] * value(i, j)).sum();
                         assert!((by_features - by_kernel).abs() < 1e-5 * (1.0 + by_features.abs()));
                     }
                 }

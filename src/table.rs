@@ -215,17 +215,16 @@ impl<T: Scalar> Table<T> {
 
     /// Adds all numbers of another of the same shape.
     pub(crate) fn add_all(&mut self, other: &Table<T>) {
-        match (&mut self.form, &other.form) {
-            (Form::Dense(all), Form::Dense(other)) => {
-                all.iter_mut().zip(other).for_each(|(sum, value)| *sum = plus(*sum, *value));
+        match &mut self.form {
+            Form::Dense(all) => {
+                for (i, row) in all.chunks_mut(self.outputs).enumerate() {
+                    other.for_each(i, |o, value| row[o] = plus(row[o], value));
+                }
             }
-            (Form::Sparse(rows), _) => {
+            Form::Sparse(rows) => {
                 for (i, row) in rows.iter_mut().enumerate() {
                     other.for_each(i, |o, value| add_to(row, o as u32, value));
                 }
-            }
-            (Form::Dense(_), Form::Sparse(_)) => {
-                debug_assert!(false, "the form follows from the shape")
             }
         }
     }

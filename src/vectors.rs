@@ -16,13 +16,20 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
 
+/// Rows that one task multiplies with vectors: a multiple of [`TILE`](crate::simd::TILE).
+pub(crate) const GROUP: usize = 24;
+
+/// Vectors that a task multiplies rows with at a time, so that their kernel values stay in the cache.
+pub(crate) const CHUNK: usize = 256;
+
 /// Sparse rows of more features than this are not packed.
-const MOST_PACKED: usize = 4096;
+pub(crate) const MOST_PACKED: usize = 4096;
 
 /// A growing list of vectors with their squared norms.
 #[derive(Clone, Debug)]
 pub(crate) struct Vectors<S> {
     n_features: usize,
+    layout: Layout,
     /// `<z, z>` of each vector, and zeros up to the end of a block.
     norms: Vec<S>,
     len: usize,
@@ -33,8 +40,9 @@ pub(crate) struct Vectors<S> {
 enum Store<S> {
     /// `n_features` lanes for every block.
     Packed(Vec<Lanes<S>>),
+    /// Those of vector k stand at `bounds[k]..bounds[k + 1]`.
     Sparse {
-        ends: Vec<usize>,
+        bounds: Vec<usize>,
         indices: Vec<u32>,
         values: Vec<S>,
     },
@@ -74,21 +82,16 @@ impl<S: Scalar> Vectors<S> {
         let store = match layout {
             Layout::Columns => Store::Columns(Vec::new()),
             Layout::Sparse if n_features > MOST_PACKED => {
-                Store::Sparse { ends: Vec::new(), indices: Vec::new(), values: Vec::new() }
+                Store::Sparse { bounds: vec![0], indices: Vec::new(), values: Vec::new() }
             }
             _ => Store::Packed(Vec::new()),
         };
-        Vectors { n_features, norms: Vec::new(), len: 0, store }
+        Vectors { n_features, layout, norms: Vec::new(), len: 0, store }
     }
 
     /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
-        let layout = match self.store {
-            Store::Packed(_) => Layout::Dense,
-            Store::Sparse { .. } => Layout::Sparse,
-            Store::Columns(_) => Layout::Columns,
-        };
-        Vectors::new(self.n_features, layout)
+        Vectors::new(self.n_features, self.layout)
     }
 
     /// None again; the room stays.
@@ -97,8 +100,8 @@ impl<S: Scalar> Vectors<S> {
         self.norms.clear();
         match &mut self.store {
             Store::Packed(lanes) => lanes.clear(),
-            Store::Sparse { ends, indices, values } => {
-                ends.clear();
+            Store::Sparse { bounds, indices, values } => {
+                bounds.truncate(1);
                 indices.clear();
                 values.clear();
             }
@@ -122,21 +125,17 @@ impl<S: Scalar> Vectors<S> {
     pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Error> {
         let want = (self.len + more).next_multiple_of(WIDTH);
         memory::reserve("the norms", &mut self.norms, want)?;
-        let d = self.n_features;
+        let (what, d) = ("the support vectors", self.n_features);
         match &mut self.store {
-            Store::Packed(lanes) => {
-                memory::reserve("the support vectors", lanes, (want / WIDTH).saturating_mul(d))
-            }
-            Store::Sparse { ends, indices, values } => {
-                memory::reserve("the support vectors", ends, self.len + more)?;
+            Store::Packed(lanes) => memory::reserve(what, lanes, (want / WIDTH).saturating_mul(d)),
+            Store::Sparse { bounds, indices, values } => {
+                memory::reserve(what, bounds, self.len + more + 1)?;
                 // As many features as there are on average, and half as many again.
                 let features = indices.len() / self.len.max(1) * more * 3 / 2 + indices.len();
-                memory::reserve("the support vectors", indices, features)?;
-                memory::reserve("the support vectors", values, features)
+                memory::reserve(what, indices, features)?;
+                memory::reserve(what, values, features)
             }
-            Store::Columns(columns) => {
-                memory::reserve("the support vectors", columns, self.len + more)
-            }
+            Store::Columns(columns) => memory::reserve(what, columns, self.len + more),
         }
     }
 
@@ -176,14 +175,14 @@ impl<S: Scalar> Vectors<S> {
                 }
                 row.pack(&mut lanes[slot / WIDTH * d..], slot % WIDTH);
             }
-            Store::Sparse { ends, indices, values } => {
+            Store::Sparse { bounds, indices, values } => {
                 row.for_each(|j, x| {
                     if j < self.n_features {
                         indices.push(j as u32);
                         values.push(S::from_f64(x));
                     }
                 });
-                ends.push(indices.len());
+                bounds.push(indices.len());
             }
             Store::Columns(columns) => {
                 columns.push(i);
@@ -215,37 +214,51 @@ impl<S: Scalar> Vectors<S> {
         stride: usize,
     ) {
         debug_assert!(slots.start.is_multiple_of(WIDTH) && slots.end <= self.len);
+        if let Store::Packed(lanes) = &self.store {
+            let d = self.n_features;
+            for block in slots.start / WIDTH..slots.end.div_ceil(WIDTH) {
+                let at = block * WIDTH - slots.start;
+                x.products(rows, &lanes[block * d..(block + 1) * d], &mut out[at..], stride);
+            }
+            return;
+        }
+        let mut zeros = Vec::new();
+        for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
+            self.products_with(x.row(*i), slots.clone(), &mut zeros, out);
+        }
+    }
+
+    /// [`products`](Vectors::products) of one row; `zeros` is room, and zeros, between rows.
+    fn products_with(
+        &self,
+        row: Row<'_, S>,
+        slots: Range<usize>,
+        zeros: &mut Vec<S>,
+        out: &mut [S],
+    ) {
         match &self.store {
             Store::Packed(lanes) => {
-                let d = self.n_features;
-                for block in slots.start / WIDTH..slots.end.div_ceil(WIDTH) {
-                    let at = block * WIDTH - slots.start;
-                    x.products(rows, &lanes[block * d..(block + 1) * d], &mut out[at..], stride);
+                let (blocks, _) = out.as_chunks_mut::<WIDTH>();
+                let lanes = &lanes[slots.start / WIDTH * self.n_features..];
+                for (block, out) in lanes.chunks(self.n_features).zip(blocks) {
+                    row.products(block, out);
                 }
             }
-            Store::Sparse { ends, indices, values } => {
-                let mut dense = vec![S::default(); self.n_features];
-                for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
-                    let row = x.row(*i);
-                    let inside = row.add_to(&mut dense);
-                    for (slot, out) in slots.clone().zip(out) {
-                        let start = if slot == 0 { 0 } else { ends[slot - 1] };
-                        let span = start..ends[slot];
-                        let product = S::gather_dot(&indices[span.clone()], &values[span], &dense);
-                        *out = S::from_f64(if inside { product } else { f64::NAN });
+            Store::Sparse { bounds, indices, values } => {
+                zeros.resize(self.n_features, S::default());
+                let inside = row.add_to(zeros);
+                for (bounds, out) in bounds[slots.start..=slots.end].windows(2).zip(out) {
+                    let span = bounds[0]..bounds[1];
+                    let product = S::gather_dot(&indices[span.clone()], &values[span], zeros);
+                    *out = S::from_f64(if inside { product } else { f64::NAN });
+                }
+                row.for_each(|j, _| {
+                    if let Some(v) = zeros.get_mut(j) {
+                        *v = S::default();
                     }
-                    row.for_each(|j, _| {
-                        if let Some(v) = dense.get_mut(j) {
-                            *v = S::default();
-                        }
-                    });
-                }
+                });
             }
-            Store::Columns(columns) => {
-                for (i, out) in rows.iter().zip(out.chunks_mut(stride)) {
-                    x.row(*i).pick(&columns[slots.clone()], out);
-                }
-            }
+            Store::Columns(columns) => row.pick(&columns[slots], out),
         }
     }
 
@@ -253,26 +266,7 @@ impl<S: Scalar> Vectors<S> {
     pub(crate) fn products_of(&self, row: Row<'_, S>, out: &mut Vec<S>) {
         out.clear();
         out.resize(self.len.next_multiple_of(WIDTH), S::default());
-        match &self.store {
-            Store::Packed(lanes) => {
-                let (blocks, _) = out.as_chunks_mut::<WIDTH>();
-                for (block, out) in lanes.chunks(self.n_features).zip(blocks) {
-                    row.products(block, out);
-                }
-            }
-            Store::Sparse { ends, indices, values } => {
-                let mut dense = vec![S::default(); self.n_features];
-                row.add_to(&mut dense);
-                let mut start = 0;
-                for (end, out) in ends.iter().zip(out.iter_mut()) {
-                    let span = start..*end;
-                    start = *end;
-                    let product = S::gather_dot(&indices[span.clone()], &values[span], &dense);
-                    *out = S::from_f64(product);
-                }
-            }
-            Store::Columns(columns) => row.pick(columns, out),
-        }
+        self.products_with(row, 0..self.len, &mut Vec::new(), out);
         out.truncate(self.len);
     }
 
@@ -317,18 +311,8 @@ impl<S: Scalar> Vectors<S> {
 
     /// The features of a vector, all of them; the number of the column where that is what a vector is.
     pub(crate) fn write(&self, slot: usize, out: &mut [S]) {
-        match &self.store {
-            Store::Packed(lanes) => {
-                let block = &lanes[slot / WIDTH * self.n_features..];
-                for (out, lanes) in out.iter_mut().zip(block) {
-                    *out = lanes.0[slot % WIDTH];
-                }
-            }
-            Store::Sparse { .. } | Store::Columns(_) => {
-                out.fill(S::default());
-                self.for_each(slot, |j, x| out[j] = S::from_f64(out[j].to_f64() + x.to_f64()));
-            }
-        }
+        out.fill(S::default());
+        self.for_each(slot, |j, x| out[j] = S::from_f64(out[j].to_f64() + x.to_f64()));
     }
 
     /// Calls `f(column, value)` for the features of a vector that are not 0; `f(column, 1)` where a vector
@@ -344,9 +328,8 @@ impl<S: Scalar> Vectors<S> {
                     }
                 }
             }
-            Store::Sparse { ends, indices, values } => {
-                let start = if slot == 0 { 0 } else { ends[slot - 1] };
-                for k in start..ends[slot] {
+            Store::Sparse { bounds, indices, values } => {
+                for k in bounds[slot]..bounds[slot + 1] {
                     f(indices[k] as usize, values[k]);
                 }
             }

@@ -7,6 +7,7 @@ use super::merge::Place;
 use super::project::least_distance;
 use super::{Budgeted, Scratch};
 use crate::data::Row;
+use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 
 /// How often the inverse of the kernel matrix is compared with a row of that.
@@ -40,54 +41,46 @@ pub enum Maintenance {
 }
 
 impl<S: Scalar> Budgeted<S> {
-    /// Adds to w what the caller has put, over a, into `scratch.coef`.
-    pub(super) fn add_row(&mut self, lane: Option<usize>, x: Row<'_, S>) {
+    /// `w += coef phi(x)`, and what the budget asks for then. `lane` is the place of x in the panel, if it has one.
+    pub(super) fn add_row(&mut self, lane: Option<usize>, x: Row<'_, S>, coef: &[f64]) {
         self.added += 1;
-        let coef = std::mem::take(&mut self.scratch.coef);
+        let mut over_a = std::mem::take(&mut self.scratch.coef);
+        over_a.clear();
+        over_a.extend(coef.iter().map(|c| c / self.scale.a));
+        let coef = &over_a[..];
         let full = self.support.count() >= self.budget.unwrap_or(usize::MAX);
         self.panel.make_room(self.support.slots());
-        if let Some(slot) = self.support.find(x) {
-            if let Maintenance::Projectron { .. } = self.maintenance {
+        let found = self.support.find(x);
+        match (found, self.maintenance) {
+            (None, Maintenance::Merge) => {
                 self.see(lane, x);
-                self.project_or_add(x, &coef, true);
-            } else {
+                let slot = self.insert(x);
+                self.distances.widen(self.support.width());
+                self.scratch.column.resize(self.support.slots(), S::default());
+                self.distances.set_row(slot, &self.scratch.column);
+                self.raise(slot, coef);
+                if full {
+                    self.merge(slot);
+                } else {
+                    self.distances.set_column(slot, self.support.slots());
+                }
+            }
+            (None, Maintenance::Project) | (_, Maintenance::Projectron { .. }) => {
+                self.see(lane, x);
+                self.project_or_add(x, coef, full || found.is_some());
+            }
+            _ => {
                 if self.carries_norm {
                     self.see(lane, x);
                 }
-                self.raise(slot, &coef);
-            }
-        } else {
-            match self.maintenance {
-                Maintenance::Remove | Maintenance::Random { .. } => {
-                    if self.carries_norm {
-                        self.see(lane, x);
-                    }
-                    let slot = self.insert(x);
-                    self.raise(slot, &coef);
-                    if full {
-                        self.remove();
-                    }
-                }
-                Maintenance::Merge => {
-                    self.see(lane, x);
-                    let slot = self.insert(x);
-                    self.distances.widen(self.support.width());
-                    self.scratch.column.resize(self.support.slots(), S::default());
-                    self.distances.set_row(slot, &self.scratch.column);
-                    self.raise(slot, &coef);
-                    if full {
-                        self.merge(slot);
-                    } else {
-                        self.distances.set_column(slot, self.support.slots());
-                    }
-                }
-                Maintenance::Project | Maintenance::Projectron { .. } => {
-                    self.see(lane, x);
-                    self.project_or_add(x, &coef, full);
+                let slot = found.unwrap_or_else(|| self.insert(x));
+                self.raise(slot, coef);
+                if full && found.is_none() {
+                    self.remove();
                 }
             }
         }
-        self.scratch.coef = coef;
+        self.scratch.coef = over_a;
     }
 
     fn remove(&mut self) {
@@ -117,7 +110,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Merges two vectors, when `new` has just come; of the distances to it those in its row are known.
     fn merge(&mut self, new: usize) {
-        let Some(gamma) = self.support.kernel.gaussian() else {
+        let Kernel::Rbf { gamma } = self.support.kernel else {
             unreachable!("only Gaussian kernels are merged");
         };
         let m = self.support.smallest();
@@ -135,7 +128,7 @@ impl<S: Scalar> Budgeted<S> {
         let of_m = support.coef(m);
         let some: Vec<(usize, f64)> =
             of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
-        S::mix(&some, &support.rounded, support.stride(), &mut crosses[..width]);
+        S::mix(&some, &support.rounded, support.stride, &mut crosses[..width]);
         let distances = self.distances.row(m);
         let (b, c) = (&support.size[..width], &crosses[..width]);
         let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
@@ -178,7 +171,7 @@ impl<S: Scalar> Budgeted<S> {
         for slot in [m, n] {
             panel.lift(-1.0, slot, support.coef(slot));
         }
-        support.replace(n, z, self.added);
+        support.put(n, Row::Dense(&z), self.added);
         support.v[n * outputs..(n + 1) * outputs].copy_from_slice(&merged);
         if let Some(u) = support.u.get_mut(n * outputs..(n + 1) * outputs) {
             u.copy_from_slice(&merged_u);
@@ -201,10 +194,7 @@ impl<S: Scalar> Budgeted<S> {
     /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
     /// room for another.
     fn project_or_add(&mut self, x: Row<'_, S>, coef: &[f64], full: bool) {
-        let column = std::mem::take(&mut self.scratch.column);
-        let hole = self.support.hole;
-        let value = |(j, k): (usize, &S)| if Some(j) == hole { 0.0 } else { k.to_f64() };
-        let k: Vec<f64> = column.iter().enumerate().map(value).collect();
+        let k = self.kernel_values(self.support.slots());
         self.gram.solve(&k);
         let norm2 = S::from_f64(x.norm2()).to_f64();
         let own = self.support.kernel.eval(norm2, norm2, norm2);
@@ -213,9 +203,8 @@ impl<S: Scalar> Budgeted<S> {
             self.remember_pairs();
             self.gram.solve(&k);
         }
-        let explained = self.gram.explained(&k);
-        self.scratch.column = column;
-        let distance = (own - explained).max(0.0);
+        let distance = (own - self.gram.explained(&k)).max(0.0);
+        let within = own - distance;
         // Of kernels that are not positive, own may be negative; then nothing can be entered.
         let near = distance <= least_distance::<S>() * own.abs();
         let size: f64 = coef.iter().map(|c| c * c).sum();
@@ -226,8 +215,7 @@ impl<S: Scalar> Budgeted<S> {
                 self.scale.a * coef.iter().zip(scores).map(|(c, s)| sign(c) * s).sum::<f64>();
             if right_by <= 0.0 {
                 if full || near || distance <= threshold {
-                    self.absorb(coef, own - distance);
-                    self.count_degradation(size * distance);
+                    self.absorb(coef, within, size * distance);
                 } else {
                     self.enlist(x, coef, distance);
                 }
@@ -236,29 +224,22 @@ impl<S: Scalar> Budgeted<S> {
                 // How far from the span the example is, as the threshold measures it.
                 let away = if near { 0.0 } else { distance / threshold };
                 if loss > away {
-                    let square =
-                        coef.iter().filter(|c| **c != 0.0).count() as f64 * (own - distance);
+                    let square = coef.iter().filter(|c| **c != 0.0).count() as f64 * within;
                     let tau = (loss / square).min(1.0).min(2.0 * (loss - away) / square);
                     let coef: Vec<f64> = coef.iter().map(|c| tau * c).collect();
-                    self.absorb(&coef, own - distance);
-                    self.count_degradation(tau * tau * size * distance);
+                    self.absorb(&coef, within, tau * tau * size * distance);
                 }
             }
             return;
         }
-        if near {
-            self.absorb(coef, own - distance);
-            return self.count_degradation(size * distance);
-        }
-        if !full {
-            return self.enlist(x, coef, distance);
-        }
-        let p = self.support.smallest();
-        if size * own.abs() < self.support.size[p] {
-            self.absorb(coef, own - distance);
-            return self.count_degradation(size * distance);
+        let smallest = full.then(|| self.support.smallest());
+        if near || smallest.is_some_and(|p| size * own.abs() < self.support.size[p]) {
+            return self.absorb(coef, within, size * distance);
         }
         self.enlist(x, coef, distance);
+        let Some(p) = smallest else {
+            return;
+        };
         // No vector is further from the span of others than from 0.
         if self.gram.pivot(p) * self.support.own[p].abs() < 0.999 {
             self.remember_pairs();
@@ -284,14 +265,19 @@ impl<S: Scalar> Budgeted<S> {
         self.raise(slot, coef);
     }
 
-    /// Adds the projection of the example that was last seen and solved for, of squared norm `own`.
-    fn absorb(&mut self, coef: &[f64], own: f64) {
-        if self.carries_norm {
-            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            self.scale.norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
-        }
+    /// Adds the projection of the example that was last seen and solved for, of squared norm `own`, which degrades w.
+    fn absorb(&mut self, coef: &[f64], own: f64, degraded: f64) {
+        self.lift_norm(coef, own);
         let u: Vec<f64> = coef.iter().map(|c| self.scale.sum_a * c).collect();
         self.spread(coef, Some(&u));
+        self.count_degradation(degraded);
+    }
+
+    /// The kernel values in `scratch.column`, of slots from `end` on and of the hole 0.
+    fn kernel_values(&self, end: usize) -> Vec<f64> {
+        let known = |j: &usize| *j < end && Some(*j) != self.support.hole;
+        let value = |j| if known(&j) { self.scratch.column[j].to_f64() } else { 0.0 };
+        (0..self.gram.d.len()).map(value).collect()
     }
 
     /// `v_j += d_j coef` for every slot j, and the same for u, d being what was solved for.
@@ -333,33 +319,19 @@ impl<S: Scalar> Budgeted<S> {
         self.gram.clear();
         for slot in 0..n {
             self.see_slot(slot);
-            let column = std::mem::take(&mut self.scratch.column);
-            match self.maintenance {
-                Maintenance::Merge => {
-                    self.distances.widen(self.support.width());
-                    self.distances.set_row(slot, &column);
-                    self.distances.set_column(slot, n);
-                }
-                Maintenance::Project | Maintenance::Projectron { .. } => {
-                    if Some(slot) != self.support.hole {
-                        self.enter(slot, &column);
-                    }
-                }
-                Maintenance::Remove | Maintenance::Random { .. } => {}
+            if self.maintenance == Maintenance::Merge {
+                self.distances.widen(self.support.width());
+                self.distances.set_row(slot, &self.scratch.column);
+                self.distances.set_column(slot, n);
+            } else if Some(slot) != self.support.hole {
+                self.enter(slot);
             }
-            self.scratch.column = column;
         }
     }
 
-    /// Enters a vector among those of lower slots into the inverse of the kernel matrix.
-    fn enter(&mut self, slot: usize, column: &[S]) {
-        let hole = self.support.hole;
-        let value = |(j, k): (usize, &S)| {
-            let lower = j < slot && Some(j) != hole;
-            if lower { k.to_f64() } else { 0.0 }
-        };
-        let slots = self.gram.d.len();
-        let k: Vec<f64> = column[..slots].iter().enumerate().map(value).collect();
+    /// Enters the vector that was last seen among those of lower slots into the inverse of the kernel matrix.
+    fn enter(&mut self, slot: usize) {
+        let k = self.kernel_values(slot);
         self.gram.solve(&k);
         let own = self.support.own[slot];
         let distance = (own - self.gram.explained(&k)).max(least_distance::<S>() * own.abs());

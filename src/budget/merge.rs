@@ -27,6 +27,7 @@
 //! * Differs from the paper: its equation 21 weighs classes by `1/(a_m + a_n)`, which for more than two
 //!   classes is another problem (and 0/0 where both are 0). For two it is this one, and tests use it there.
 
+use super::support::{stride_for, with_stride};
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -108,15 +109,9 @@ impl<S: Scalar> Distances<S> {
         if width <= self.stride {
             return;
         }
-        // An odd number of cache lines: a column's entries must not fall into the same few sets.
-        let stride = width.next_multiple_of(WIDTH) + 64 / size_of::<S>();
-        let mut values = vec![S::default(); stride * width];
-        if self.stride > 0 {
-            for (new, old) in values.chunks_mut(stride).zip(self.values.chunks(self.stride)) {
-                new[..self.stride].copy_from_slice(old);
-            }
-        }
-        (self.values, self.stride) = (values, stride);
+        let stride = stride_for::<S>(width);
+        self.values = with_stride(&self.values, self.stride, stride, width);
+        self.stride = stride;
     }
 
     /// Those to a slot.

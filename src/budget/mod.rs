@@ -31,7 +31,7 @@ use crate::kernel::Kernel;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 use crate::simd::WIDTH;
-use crate::vectors::Vectors;
+use crate::vectors::{Layout, Vectors};
 pub use maintenance::Maintenance;
 use merge::Distances;
 use panel::Panel;
@@ -99,7 +99,39 @@ impl<S: Scalar> Budgeted<S> {
         budget: Option<usize>,
         maintenance: Maintenance,
     ) -> Result<Self, Error> {
-        Budgeted::with(kernel, outputs, n_features, budget, maintenance, false)
+        kernel.check()?;
+        check_shape(outputs, n_features)?;
+        if budget == Some(0) {
+            return Err(Error::parameter("budget", 0, ">= 1"));
+        }
+        if kernel == Kernel::Precomputed {
+            let want = "one of features, as vectors outlive their matrix";
+            return Err(Error::parameter("kernel", "precomputed", want));
+        }
+        if maintenance == Maintenance::Merge && !matches!(kernel, Kernel::Rbf { .. }) {
+            let want = "\"rbf\" where vectors are merged";
+            return Err(Error::parameter("kernel", format_args!("{kernel:?}"), want));
+        }
+        if let Maintenance::Projectron { threshold, .. } = maintenance
+            && !(threshold >= 0.0 && threshold.is_finite())
+        {
+            return Err(Error::parameter("threshold", threshold, ">= 0 and finite"));
+        }
+        let most = budget.map_or(usize::MAX, |budget| budget.saturating_add(1));
+        Ok(Budgeted {
+            support: Support::new(kernel, outputs, n_features, most)?,
+            maintenance,
+            budget,
+            scale: Scaled::default(),
+            carries_norm: false,
+            degraded: 0.0,
+            added: 0,
+            evicted: 0,
+            distances: Distances::default(),
+            gram: InverseGram::default(),
+            panel: Panel::new(Vectors::new(n_features, Layout::Dense)),
+            scratch: Scratch::default(),
+        })
     }
 
     /// None yet, of sparse rows: of many features, only those that are not 0 are stored, unless vectors are
@@ -111,53 +143,12 @@ impl<S: Scalar> Budgeted<S> {
         budget: Option<usize>,
         maintenance: Maintenance,
     ) -> Result<Self, Error> {
-        let sparse = maintenance != Maintenance::Merge;
-        Budgeted::with(kernel, outputs, n_features, budget, maintenance, sparse)
-    }
-
-    fn with(
-        kernel: Kernel,
-        outputs: usize,
-        n_features: usize,
-        budget: Option<usize>,
-        maintenance: Maintenance,
-        sparse: bool,
-    ) -> Result<Self, Error> {
-        kernel.check()?;
-        check_shape(outputs, n_features)?;
-        if budget == Some(0) {
-            return Err(Error::parameter("budget", 0, ">= 1"));
+        let mut w = Budgeted::new(kernel, outputs, n_features, budget, maintenance)?;
+        if maintenance != Maintenance::Merge {
+            w.support.store_sparse();
+            w.panel = Panel::new(Vectors::new(n_features, w.support.layout()));
         }
-        if kernel == Kernel::Precomputed {
-            let want = "one of features, as vectors outlive their matrix";
-            return Err(Error::parameter("kernel", "precomputed", want));
-        }
-        if maintenance == Maintenance::Merge && kernel.gaussian().is_none() {
-            let want = "\"rbf\" where vectors are merged";
-            return Err(Error::parameter("kernel", format_args!("{kernel:?}"), want));
-        }
-        if let Maintenance::Projectron { threshold, .. } = maintenance
-            && !(threshold >= 0.0 && threshold.is_finite())
-        {
-            return Err(Error::parameter("threshold", threshold, ">= 0 and finite"));
-        }
-        let most = budget.map_or(usize::MAX, |budget| budget.saturating_add(1));
-        let support = Support::new(kernel, outputs, n_features, sparse, most)?;
-        let panel = Panel::new(Vectors::new(n_features, support.layout()));
-        Ok(Budgeted {
-            support,
-            maintenance,
-            budget,
-            scale: Scaled::default(),
-            carries_norm: false,
-            degraded: 0.0,
-            added: 0,
-            evicted: 0,
-            distances: Distances::default(),
-            gram: InverseGram::default(),
-            panel,
-            scratch: Scratch::default(),
-        })
+        Ok(w)
     }
 
     /// How many vectors there are.
@@ -175,11 +166,6 @@ impl<S: Scalar> Budgeted<S> {
         self.support.n_features
     }
 
-    /// How many vectors there may be.
-    pub fn budget(&self) -> Option<usize> {
-        self.budget
-    }
-
     /// What happens to a vector too many.
     pub fn maintenance(&self) -> Maintenance {
         self.maintenance
@@ -195,18 +181,11 @@ impl<S: Scalar> Budgeted<S> {
     pub fn model(&self) -> Result<Expansion<S>, Error> {
         let Support { kernel, outputs, n_features, .. } = self.support;
         let mut model = Expansion::with(kernel, outputs, n_features, self.support.layout())?;
-        let mean = self.averaged();
-        let (v, a) = match &mean {
-            Some(mean) => (mean, 1.0),
-            None => (&self.support.v, self.scale.a),
-        };
-        let mut coef = vec![0.0; outputs];
+        let last = || self.support.v.iter().map(|v| self.scale.a * v).collect();
+        let coefs = self.averaged().unwrap_or_else(last);
         for slot in self.support.occupied() {
-            for (coef, v) in coef.iter_mut().zip(&v[slot * outputs..]) {
-                *coef = a * v;
-            }
-            let norm = self.support.norms[slot];
-            model.append_vector(self.support.row(slot), &coef, norm);
+            let coef = &coefs[slot * outputs..(slot + 1) * outputs];
+            model.append_vector(self.support.row(slot), coef, self.support.norms[slot]);
         }
         Ok(model)
     }
@@ -237,12 +216,9 @@ impl<S: Scalar> Budgeted<S> {
             return Err(Error::parameter("coefs", c, "finite"));
         }
         for (slot, coef) in self.support.occupied().zip(coefs.chunks(outputs)) {
-            let v = &mut self.support.v[slot * outputs..(slot + 1) * outputs];
-            v.copy_from_slice(coef);
-            balance(v);
+            self.support.v[slot * outputs..(slot + 1) * outputs].copy_from_slice(coef);
         }
-        (self.support.u, self.support.averaging) = (Vec::new(), false);
-        self.scale = Scaled::default();
+        (self.support.u, self.scale) = (Vec::new(), Scaled::default());
         self.support.settle_all();
         self.carry_norm(self.carries_norm);
         self.panel.clear();
@@ -253,24 +229,16 @@ impl<S: Scalar> Budgeted<S> {
     /// `scratch.column`.
     fn see_slot(&mut self, slot: usize) {
         let merging = self.maintenance == Maintenance::Merge;
-        let mut panel = self.panel.empty();
-        panel.push(slot, self.support.row(slot));
-        panel.measure(&self.support);
-        panel.column(merging, 0, &mut self.scratch.column);
+        let alone = self.alone(self.support.row(slot));
+        alone.column(merging, 0, &mut self.scratch.column);
     }
 
     /// Puts the kernel values, or for mergers the squared distances, of an example with all slots into
     /// `scratch.column`, and its scores over a into `scratch.scores`. `lane` is its place in the panel, if it has one.
     fn see(&mut self, lane: Option<usize>, x: Row<'_, S>) {
         let merging = self.maintenance == Maintenance::Merge;
-        let alone;
-        let (panel, lane) = match lane {
-            Some(lane) => (&self.panel, lane),
-            None => {
-                alone = self.alone(x);
-                (&alone, 0)
-            }
-        };
+        let alone = if lane.is_none() { Some(self.alone(x)) } else { None };
+        let (panel, lane) = (alone.as_ref().unwrap_or(&self.panel), lane.unwrap_or(0));
         panel.column(merging, lane, &mut self.scratch.column);
         self.scratch.scores.clear();
         self.scratch.scores.extend(panel.scores_of(lane));
@@ -281,7 +249,6 @@ impl<S: Scalar> Budgeted<S> {
         let mut panel = self.panel.empty();
         panel.push(0, x);
         panel.measure(&self.support);
-        panel.score(&self.support);
         panel
     }
 
@@ -305,19 +272,15 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Gives a row a slot, without coefficients.
     fn insert(&mut self, x: Row<'_, S>) -> usize {
-        let slot = self.support.insert(x, self.added);
+        let slot = self.support.insert(x, self.added, self.scale.averages());
         self.panel.insert(&self.support, slot, x, &mut self.scratch.row);
         slot
     }
 
     /// `v += coef` in a slot, for the example that was last seen, if it must have been.
     fn raise(&mut self, slot: usize, coef: &[f64]) {
-        let Budgeted { support, panel, scratch, .. } = self;
-        if self.carries_norm {
-            let own = support.own[slot];
-            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
-            self.scale.norm2 += coef.iter().zip(&scratch.scores).map(change).sum::<f64>();
-        }
+        self.lift_norm(coef, self.support.own[slot]);
+        let Budgeted { support, panel, .. } = self;
         let at = slot * support.outputs;
         for (v, c) in support.v[at..].iter_mut().zip(coef) {
             *v += c;
@@ -329,6 +292,15 @@ impl<S: Scalar> Budgeted<S> {
         }
         support.settle(slot);
         panel.lift(1.0, slot, coef);
+    }
+
+    /// Carries the norm on where these coefficients, of the example that was last seen or of its projection, are added;
+    /// its squared norm is `own`.
+    fn lift_norm(&mut self, coef: &[f64], own: f64) {
+        if self.carries_norm {
+            let change = |(c, s): (&f64, &f64)| c * (2.0 * s + c * own);
+            self.scale.norm2 += coef.iter().zip(&self.scratch.scores).map(change).sum::<f64>();
+        }
     }
 
     /// Takes a vector out, as it is.
@@ -349,7 +321,6 @@ impl<S: Scalar> Budgeted<S> {
                 panel.push(slot, self.support.row(slot));
             }
             panel.measure(&self.support);
-            panel.score(&self.support);
             for (lane, &slot) in slots.iter().enumerate() {
                 let pairs = self.support.coef(slot).iter().zip(panel.scores_of(lane));
                 sum += pairs.map(|(v, s)| v * s).sum::<f64>();
@@ -371,7 +342,7 @@ impl<S: Scalar> Budgeted<S> {
 
     /// Refuses so many examples to come where there is no memory for what they may add.
     fn check_growth(&mut self, more: usize) -> Result<(), Error> {
-        let width = self.support.reserve(more)?;
+        let width = self.support.reserve(more, self.scale.averages())?;
         self.panel.check_room(width)?;
         match self.maintenance {
             Maintenance::Merge => self.distances.check_room(width),
@@ -435,9 +406,8 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norms = self.support.occupied().map(|slot| self.support.norms[slot].to_f64());
         let norm2 = norms.fold(norm2, f64::max);
-        let most = self.support.kernel.most(norm2);
         let reach = MOST_SPREAD * (self.support.v.iter().map(|v| v.abs()).sum::<f64>() + total);
-        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
+        stays_within::<S>(self.support.kernel, norm2, reach)
     }
 
     fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {
@@ -448,17 +418,12 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     }
 
     fn add(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) {
-        let lane = self.panel.rows.place(i);
-        self.scratch.coef.clear();
-        self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
-        self.add_row(lane, x);
+        self.add_row(self.panel.rows.place(i), x, coef);
     }
 
     fn add_late(&mut self, _: usize, x: Row<'_, S>, coef: &[f64]) {
-        self.scratch.coef.clear();
-        self.scratch.coef.extend(coef.iter().map(|c| c / self.scale.a));
         // The number may be that of another row by now.
-        self.add_row(None, x);
+        self.add_row(None, x, coef);
     }
 
     fn degraded(&mut self) -> f64 {
@@ -521,7 +486,6 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn average(&mut self, weight: f64) {
         if !self.scale.averages() {
             self.support.u = vec![0.0; self.support.v.len()];
-            self.support.averaging = true;
         }
         self.scale.average(weight);
     }
@@ -530,7 +494,6 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         let c = self.scale.reweigh(sum);
         self.support.u.iter_mut().for_each(|u| *u *= c);
         if !self.scale.averages() {
-            self.support.averaging = false;
             self.support.u.clear();
         }
     }
@@ -538,9 +501,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
     fn mean(&self) -> Option<Self> {
         let v = self.averaged()?;
         let mut mean = self.clone();
-        mean.support.v = v;
-        (mean.support.u, mean.support.averaging) = (Vec::new(), false);
-        mean.scale = Scaled::default();
+        (mean.support.v, mean.support.u, mean.scale) = (v, Vec::new(), Scaled::default());
         mean.support.settle_all();
         mean.carry_norm(self.carries_norm);
         mean.panel = self.panel.empty();

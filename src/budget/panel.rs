@@ -1,6 +1,6 @@
 //! Examples to come, and what is known of them.
 
-use super::support::Support;
+use super::support::{Support, lane_norms};
 use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::lookahead::Cursor;
@@ -50,13 +50,9 @@ impl<S: Scalar> Panel<S> {
         self.vectors.push(i, x);
     }
 
-    /// Computes kernel values and distances.
+    /// Computes kernel values, distances and scores.
     pub fn measure(&mut self, support: &Support<S>) {
         support.kernel_block(&self.vectors, &mut self.k, &mut self.distances);
-    }
-
-    /// Computes scores of these.
-    pub fn score(&mut self, support: &Support<S>) {
         support.scores(&self.k, &mut self.scores);
     }
 
@@ -70,7 +66,6 @@ impl<S: Scalar> Panel<S> {
         }
         if !rows.is_empty() {
             self.measure(support);
-            self.score(support);
         }
     }
 
@@ -106,7 +101,8 @@ impl<S: Scalar> Panel<S> {
         self.vectors.products_of(x, products);
         let k = &mut self.k[slot];
         k.0[..products.len()].copy_from_slice(products);
-        support.map_lanes(slot, &self.vectors, k, &mut self.distances[slot]);
+        let (slots, xx) = (slot..slot + 1, lane_norms(&self.vectors));
+        support.map(slots.clone(), &xx, &mut self.k[slots.clone()], &mut self.distances[slots]);
     }
 
     /// The coefficients of a slot have risen by `c` times these.

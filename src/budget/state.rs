@@ -65,9 +65,9 @@ impl<S: Scalar> Budgeted<S> {
         }
         state.scale.check()?;
         check_norms(&state.norms)?;
-        self.support.reserve(n)?;
+        self.support.reserve(n, averaging)?;
         for k in 0..n {
-            let slot = self.support.insert(x.row(k), state.born[k]);
+            let slot = self.support.insert(x.row(k), state.born[k], false);
             if let Some(norm) = state.norms.get(k) {
                 self.support.measure(slot, *norm);
             }
@@ -75,8 +75,7 @@ impl<S: Scalar> Budgeted<S> {
                 .copy_from_slice(&state.v[k * outputs..(k + 1) * outputs]);
             self.support.settle(slot);
         }
-        (self.support.u, self.support.averaging) = (state.u.clone(), averaging);
-        self.scale = state.scale;
+        (self.support.u, self.scale) = (state.u.clone(), state.scale);
         (self.added, self.evicted) = (state.added, state.evicted);
         self.remember_pairs();
         self.carry_norm(self.carries_norm);

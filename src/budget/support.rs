@@ -1,5 +1,7 @@
 //! A bounded set of support vectors whose features and coefficients change.
 
+use std::ops::Range;
+
 use crate::data::{Dense, Matrix, OwnedRow, Row};
 use crate::error::Error;
 use crate::kernel::Kernel;
@@ -7,13 +9,10 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
-use crate::vectors::{Layout, Vectors};
+use crate::vectors::{Layout, MOST_PACKED, Vectors};
 
 /// Products of this many numbers are worth a task of their own.
 const TASK: usize = 1 << 20;
-
-/// Sparse rows of more features than this are stored as they come.
-const MOST_DENSE: usize = 4096;
 
 /// Support vectors in slots. One slot may be a hole: its coefficients are 0 and its size is infinite, so that
 /// it counts for nothing and is never chosen.
@@ -29,11 +28,10 @@ pub(super) struct Support<S> {
     pub v: Vec<f64>,
     /// `u` of the lazy average, as `v`. Empty until the first iterate is counted.
     pub u: Vec<f64>,
-    /// Whether one was: u may be empty for want of vectors.
-    pub averaging: bool,
     /// The coefficients once more, output after output, rounded: what products run over. Zeros beyond the last slot.
     pub rounded: Vec<S>,
-    stride: usize,
+    /// Of each output.
+    pub stride: usize,
     /// Slots that there may ever be.
     most: usize,
     /// `||v||^2 |k(z, z)|` of each slot: what removing it would cost. Infinite beyond the last slot.
@@ -43,7 +41,6 @@ pub(super) struct Support<S> {
     /// When each was added, for ties.
     pub born: Vec<u64>,
     pub hole: Option<usize>,
-    numbers: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,29 +80,48 @@ fn positions<T>(all: &[T], is: impl Fn(&T) -> bool + Copy) -> impl Iterator<Item
     )
 }
 
+/// Of rows of numbers for so many slots: an odd number of cache lines, so that one slot's entries do not all fall into
+/// the same few sets.
+pub(super) fn stride_for<S>(width: usize) -> usize {
+    width + 64 / size_of::<S>()
+}
+
+/// These rows of `from` entries, if there are any, with zeros up to `to` entries and so many rows.
+pub(super) fn with_stride<S: Scalar>(old: &[S], from: usize, to: usize, rows: usize) -> Vec<S> {
+    let mut new = vec![S::default(); to * rows];
+    for (new, old) in new.chunks_mut(to).zip(old.chunks(from.max(1))) {
+        new[..from].copy_from_slice(old);
+    }
+    new
+}
+
+/// The squared norms of up to [`WIDTH`] vectors; NaN in place of infinity, else an infinite feature could pass for
+/// one that is far away.
+pub(super) fn lane_norms<S: Scalar>(vectors: &Vectors<S>) -> [S; WIDTH] {
+    let mut xx = [S::default(); WIDTH];
+    for (xx, norm2) in xx.iter_mut().zip(vectors.norms(0..vectors.len())) {
+        *xx = if norm2.to_f64().is_finite() { *norm2 } else { S::from_f64(f64::NAN) };
+    }
+    xx
+}
+
 impl<S: Scalar> Support<S> {
-    /// None yet. They are stored sparse only if they may be, and have so many features that it pays.
+    /// None yet, and `most` for ever.
     pub fn new(
         kernel: Kernel,
         outputs: usize,
         n_features: usize,
-        may_be_sparse: bool,
         most: usize,
     ) -> Result<Self, Error> {
         memory::check::<S>("the coefficients", &[4, WIDTH, outputs])?;
-        let store = match may_be_sparse && n_features > MOST_DENSE {
-            true => Store::Sparse(Vec::new()),
-            false => Store::Dense(Vec::new()),
-        };
         let mut support = Support {
             kernel,
             outputs,
             n_features,
-            store,
+            store: Store::Dense(Vec::new()),
             norms: Vec::new(),
             v: Vec::new(),
             u: Vec::new(),
-            averaging: false,
             rounded: Vec::new(),
             stride: 0,
             most,
@@ -113,10 +129,16 @@ impl<S: Scalar> Support<S> {
             own: Vec::new(),
             born: Vec::new(),
             hole: None,
-            numbers: Vec::new(),
         };
         support.widen();
         Ok(support)
+    }
+
+    /// Stores vectors to come, the first ones, as they come if they have so many features that it pays.
+    pub fn store_sparse(&mut self) {
+        if self.n_features > MOST_PACKED {
+            self.store = Store::Sparse(Vec::new());
+        }
     }
 
     /// Slots in use, the hole among them.
@@ -140,11 +162,6 @@ impl<S: Scalar> Support<S> {
         self.size.len()
     }
 
-    /// Of what [`rounded`](Support::rounded) holds for each output.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
-
     /// The coefficients in a slot.
     pub fn coef(&self, slot: usize) -> &[f64] {
         &self.v[slot * self.outputs..(slot + 1) * self.outputs]
@@ -165,14 +182,8 @@ impl<S: Scalar> Support<S> {
         slots.max(2 * WIDTH).next_multiple_of(2 * WIDTH)
     }
 
-    /// Of what [`rounded`](Support::rounded) holds for each output, at this width: an odd number of cache lines, so
-    /// that one slot's entries do not all fall into the same few sets.
-    fn stride_for(width: usize) -> usize {
-        width + 64 / size_of::<S>()
-    }
-
     /// Makes sure that there is memory for so many more vectors; returns the width that they will lead to.
-    pub fn reserve(&mut self, more: usize) -> Result<usize, Error> {
+    pub fn reserve(&mut self, more: usize, averaging: bool) -> Result<usize, Error> {
         let slots = self.slots().saturating_add(more).min(self.most);
         let width = if slots > self.width() { self.wider().max(slots) } else { self.width() };
         let what = "the support vectors";
@@ -188,13 +199,12 @@ impl<S: Scalar> Support<S> {
         memory::reserve(what, &mut self.norms, width)?;
         memory::reserve(what, &mut self.own, width)?;
         memory::reserve(what, &mut self.born, width)?;
-        memory::reserve(what, &mut self.numbers, width)?;
         let coefs = width.saturating_mul(self.outputs);
         memory::reserve("the coefficients", &mut self.v, coefs)?;
-        let averaged = if self.averaging { coefs } else { 0 };
+        let averaged = if averaging { coefs } else { 0 };
         memory::reserve("the average of the coefficients", &mut self.u, averaged)?;
         if width > self.width() {
-            let stride = Support::<S>::stride_for(width);
+            let stride = stride_for::<S>(width);
             memory::check::<S>("the coefficients", &[stride, self.outputs])?;
         }
         Ok(width)
@@ -211,14 +221,9 @@ impl<S: Scalar> Support<S> {
     /// Makes room for more slots.
     fn widen(&mut self) {
         let width = self.wider();
-        let stride = Support::<S>::stride_for(width);
-        let mut rounded = vec![S::default(); stride * self.outputs];
-        if self.stride > 0 {
-            for (new, old) in rounded.chunks_mut(stride).zip(self.rounded.chunks(self.stride)) {
-                new[..self.slots()].copy_from_slice(&old[..self.slots()]);
-            }
-        }
-        (self.rounded, self.stride) = (rounded, stride);
+        let stride = stride_for::<S>(width);
+        self.rounded = with_stride(&self.rounded, self.stride, stride, self.outputs);
+        self.stride = stride;
         self.size.resize(width, f64::INFINITY);
     }
 
@@ -239,35 +244,43 @@ impl<S: Scalar> Support<S> {
     }
 
     fn features_of(&self, x: Row<'_, S>) -> Vec<S> {
+        if let Row::Dense(x) = x {
+            return x.to_vec();
+        }
         let mut features = vec![S::default(); self.n_features];
         x.add_to(&mut features);
         features
     }
 
     /// Puts a vector without coefficients into the hole, or into a new slot.
-    pub fn insert(&mut self, x: Row<'_, S>, born: u64) -> usize {
+    pub fn insert(&mut self, x: Row<'_, S>, born: u64, averaging: bool) -> usize {
         let slot = self.hole.take().unwrap_or(self.slots());
         if slot == self.width() {
             self.widen();
         }
-        let d = self.n_features;
         if slot == self.slots() {
             self.norms.push(S::default());
             self.own.push(0.0);
             self.born.push(0);
-            self.numbers.push(slot);
             self.v.resize((slot + 1) * self.outputs, 0.0);
-            if self.averaging {
+            if averaging {
                 self.u.resize((slot + 1) * self.outputs, 0.0);
             }
             match &mut self.store {
-                Store::Dense(rows) => rows.resize((slot + 1) * d, S::default()),
+                Store::Dense(rows) => rows.resize((slot + 1) * self.n_features, S::default()),
                 Store::Sparse(rows) => rows.push(OwnedRow::EMPTY),
             }
         }
+        self.put(slot, x, born);
+        self.settle(slot);
+        slot
+    }
+
+    /// Puts a vector in the place of one.
+    pub fn put(&mut self, slot: usize, x: Row<'_, S>, born: u64) {
         match &mut self.store {
             Store::Dense(rows) => {
-                let row = &mut rows[slot * d..(slot + 1) * d];
+                let row = &mut rows[slot * self.n_features..(slot + 1) * self.n_features];
                 row.fill(S::default());
                 x.add_to(row);
             }
@@ -275,8 +288,6 @@ impl<S: Scalar> Support<S> {
         }
         self.measure(slot, x.norm2());
         self.born[slot] = born;
-        self.settle(slot);
-        slot
     }
 
     /// Takes in the squared norm of the vector in a slot.
@@ -288,24 +299,11 @@ impl<S: Scalar> Support<S> {
 
     /// `h x_m + (1 - h) x_n`.
     pub fn between(&self, m: usize, n: usize, h: f64) -> Vec<S> {
-        let mut x = vec![S::default(); self.n_features];
-        let mut z = x.clone();
-        self.write(m, &mut x);
-        self.write(n, &mut z);
+        let (x, mut z) = (self.features_of(self.row(m)), self.features_of(self.row(n)));
         for (z, x) in z.iter_mut().zip(&x) {
             *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
         }
         z
-    }
-
-    /// Puts another vector in the place of one.
-    pub fn replace(&mut self, slot: usize, z: Vec<S>, born: u64) {
-        self.measure(slot, Row::Dense(&z).norm2());
-        self.born[slot] = born;
-        match &mut self.store {
-            Store::Dense(rows) => rows[slot * z.len()..(slot + 1) * z.len()].copy_from_slice(&z),
-            Store::Sparse(rows) => rows[slot] = OwnedRow::Dense(z),
-        }
     }
 
     /// Brings up to date what follows from the coefficients in a slot.
@@ -345,14 +343,6 @@ impl<S: Scalar> Support<S> {
         slots.min_by_key(|&slot| self.born[slot]).unwrap_or(0)
     }
 
-    /// Writes the features of a vector.
-    pub fn write(&self, slot: usize, out: &mut [S]) {
-        match self.row(slot) {
-            Row::Dense(x) => out.copy_from_slice(x),
-            x => out.copy_from_slice(&self.features_of(x)),
-        }
-    }
-
     /// A vector.
     pub fn row(&self, slot: usize) -> Row<'_, S> {
         let d = self.n_features;
@@ -382,50 +372,35 @@ impl<S: Scalar> Support<S> {
         let empty = Lanes([S::default(); WIDTH]);
         k.resize(self.slots(), empty);
         distances.resize(self.slots(), empty);
-        let mut xx = [S::default(); WIDTH];
-        for (xx, norm2) in xx.iter_mut().zip(vectors.norms(0..vectors.len())) {
-            // Else an infinite feature could pass for one that is far away.
-            *xx = if norm2.to_f64().is_finite() { *norm2 } else { S::from_f64(f64::NAN) };
-        }
+        let xx = lane_norms(vectors);
         let rows = (TASK / WIDTH / self.n_features).max(1).next_multiple_of(4 * TILE);
         let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
         side_by_side(&mut tasks, |task, (k, distances)| {
             let slots = task * rows..task * rows + k.len();
-            let numbers = &self.numbers[slots.clone()];
+            let numbers: Vec<usize> = slots.clone().collect();
             let out = Lanes::flatten(k);
             if let Ok(x) = self.matrix() {
-                vectors.products(&x, numbers, 0..vectors.len(), out, WIDTH);
+                vectors.products(&x, &numbers, 0..vectors.len(), out, WIDTH);
             }
-            match self.kernel {
-                Kernel::Rbf { gamma } => {
-                    S::gaussian(gamma, &self.norms[slots], &xx, k, distances);
-                }
-                kernel => {
-                    for (k, zz) in k.iter_mut().zip(&self.norms[slots]) {
-                        kernel.map(&mut k.0, zz.to_f64(), &xx);
-                    }
-                }
-            }
+            self.map(slots, &xx, k, distances);
         });
     }
 
-    /// Makes of the products of a slot's vector with others a row of kernel values; of Gaussian kernels, squared
-    /// distances too.
-    pub fn map_lanes(
+    /// Makes of the products of these slots' vectors with those of squared norms `xx` kernel values; of Gaussian
+    /// kernels, squared distances too.
+    pub fn map(
         &self,
-        slot: usize,
-        vectors: &Vectors<S>,
-        k: &mut Lanes<S>,
-        distances: &mut Lanes<S>,
+        slots: Range<usize>,
+        xx: &[S; WIDTH],
+        k: &mut [Lanes<S>],
+        distances: &mut [Lanes<S>],
     ) {
-        let mut xx = [S::default(); WIDTH];
-        xx[..vectors.len()].copy_from_slice(vectors.norms(0..vectors.len()));
-        match self.kernel {
-            Kernel::Rbf { gamma } => {
-                let (k, distances) = (std::slice::from_mut(k), std::slice::from_mut(distances));
-                S::gaussian(gamma, &self.norms[slot..=slot], &xx, k, distances);
-            }
-            kernel => kernel.map(&mut k.0, self.norms[slot].to_f64(), &xx),
+        let norms = &self.norms[slots];
+        if let Kernel::Rbf { gamma } = self.kernel {
+            return S::gaussian(gamma, norms, xx, k, distances);
+        }
+        for (k, zz) in k.iter_mut().zip(norms) {
+            self.kernel.map(&mut k.0, zz.to_f64(), xx);
         }
     }
 

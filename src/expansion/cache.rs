@@ -1,8 +1,8 @@
 //! Kernel values that later epochs need not compute again.
 
-use super::CHUNK;
 use crate::memory;
 use crate::scalar::Scalar;
+use crate::vectors::CHUNK;
 
 /// Bytes that must be left for others.
 const SPARE: usize = 1 << 26;

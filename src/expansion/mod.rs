@@ -28,7 +28,7 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 use crate::threads::side_by_side;
-use crate::vectors::{Layout, Vectors};
+use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
 use cache::Cache;
 use panel::Panel;
 pub use state::ExpansionState;
@@ -37,12 +37,6 @@ pub use state::ExpansionState;
 /// kernel values among the rows themselves.
 pub const PANEL: usize = 96;
 
-/// Rows of a panel that one task scores: a multiple of [`TILE`](crate::simd::TILE).
-const GROUP: usize = 24;
-
-/// Support vectors that one task scores rows against, so that its kernel values stay in the cache.
-const CHUNK: usize = 256;
-
 /// Outputs whose coefficients are multiplied with the values of a group of rows at a time: some tens of kilobytes.
 const TOGETHER: usize = 32;
 
@@ -50,11 +44,13 @@ const TOGETHER: usize = 32;
 const SMALL: usize = 1 << 18;
 
 /// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
-/// and kernel values do not exceed `most`.
-pub(crate) fn stays_within<S: Scalar>(reach: f64, most: f64) -> bool {
+/// and the squared norms of rows do not exceed `norm2`.
+pub(crate) fn stays_within<S: Scalar>(kernel: Kernel, norm2: f64, reach: f64) -> bool {
+    let (most, rows_fit) = (kernel.most(norm2), 4.0 * norm2 <= S::LARGEST);
     let norm2 = reach * reach * most;
     // False for NaN too.
-    reach * most.max(1.0) <= S::LARGEST && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
+    let scores_fit = reach * most.max(1.0) <= S::LARGEST;
+    rows_fit && scores_fit && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -192,11 +188,6 @@ impl<S: Scalar> Expansion<S> {
     /// Which row of the one matrix each vector is, if there is one.
     pub fn rows(&self) -> Option<&[u32]> {
         self.slots.as_ref().map(|_| &self.rows[..])
-    }
-
-    /// How many rows that matrix has.
-    pub fn n_rows(&self) -> Option<usize> {
-        self.slots.as_ref().map(Vec::len)
     }
 
     /// [`scores`](Hypothesis::scores) of many rows, panel by panel on the threads of the current rayon pool.
@@ -354,20 +345,18 @@ impl<S: Scalar> Expansion<S> {
             return f64::NAN;
         }
         let mut sum = 0.0;
-        let mut features = vec![S::default(); PANEL * d];
-        let mut scores = vec![0.0; PANEL * self.outputs];
         let mut coef = vec![0.0; self.outputs];
         for start in (0..n).step_by(PANEL) {
-            let count = PANEL.min(n - start);
-            for (k, row) in features.chunks_mut(d).take(count).enumerate() {
+            let numbers: Vec<usize> = (0..PANEL.min(n - start)).collect();
+            let mut features = vec![S::default(); numbers.len() * d];
+            for (k, row) in features.chunks_mut(d).enumerate() {
                 self.vectors.write(start + k, row);
             }
-            let Ok(rows) = Dense::new(&features[..count * d], count, d) else {
+            let Ok(rows) = Dense::new(&features, numbers.len(), d) else {
                 return f64::NAN;
             };
-            let numbers: Vec<usize> = (0..count).collect();
-            let scores = &mut scores[..count * self.outputs];
-            self.scores(&rows.into(), &numbers, scores);
+            let mut scores = vec![0.0; numbers.len() * self.outputs];
+            self.scores(&rows.into(), &numbers, &mut scores);
             for (k, scores) in scores.chunks(self.outputs).enumerate() {
                 self.coef(start + k, &mut coef);
                 sum += coef.iter().zip(scores).map(|(c, s)| c * s).sum::<f64>();
@@ -500,9 +489,8 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norm2 = self.vectors.largest_norm2().max(norm2);
-        let most = self.kernel.most(norm2);
         let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
-        4.0 * norm2 <= S::LARGEST && stays_within::<S>(reach, most)
+        stays_within::<S>(self.kernel, norm2, reach)
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {

@@ -28,12 +28,10 @@ pub trait Machine: Hypothesis + Clone + Send {
     fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Expansion<Self::Scalar>, Error>;
     /// Whether the objective is evaluated: not where a budget moves w away from any certificate.
     const EVALUATES: bool;
-    /// Numbers the rows of a fit and caches kernel values of so many bytes for later epochs, where rows are remembered.
-    fn number(&mut self, _n_rows: usize, _cache: usize) -> Result<(), Error> {
-        Ok(())
+    /// Itself, where it remembers rows, and kernel values for later epochs.
+    fn unlimited(&mut self) -> Option<&mut Expansion<Self::Scalar>> {
+        None
     }
-    /// Forgets what is cached for later epochs; and, if the matrix is no longer the same, its rows.
-    fn forget(&mut self, _rows: bool) {}
     /// Dual ascent from where a trainer is, where there is any.
     fn ascent<L: Loss + Clone>(
         _trainer: &Trainer<Self, L>,
@@ -43,11 +41,8 @@ pub trait Machine: Hypothesis + Clone + Send {
         Ok(None)
     }
     /// The w that dual ascent has come to, where there is any.
-    fn ascended<L: Loss>(
-        _ascent: &mut KernelAscent<Self::Scalar, L>,
-        _data: &Examples<'_, Self::Scalar>,
-    ) -> Result<Option<Self>, Error> {
-        Ok(None)
+    fn ascended(_w: Expansion<Self::Scalar>) -> Option<Self> {
+        None
     }
 }
 
@@ -59,16 +54,8 @@ impl<S: Scalar> Machine for Expansion<S> {
         Expansion::n_vectors(self)
     }
 
-    fn number(&mut self, n_rows: usize, cache: usize) -> Result<(), Error> {
-        self.number_rows(n_rows)?;
-        if cache > 0 {
-            self.cache_kernel(cache);
-        }
-        Ok(())
-    }
-
-    fn forget(&mut self, rows: bool) {
-        if rows { self.forget_rows() } else { self.cache_kernel(0) }
+    fn unlimited(&mut self) -> Option<&mut Self> {
+        Some(self)
     }
 
     fn model<L: Loss>(trainer: &Trainer<Self, L>) -> Result<Self, Error> {
@@ -83,11 +70,8 @@ impl<S: Scalar> Machine for Expansion<S> {
         KernelAscent::take_over(trainer, data, cache).map(Some)
     }
 
-    fn ascended<L: Loss>(
-        ascent: &mut KernelAscent<S, L>,
-        data: &Examples<'_, S>,
-    ) -> Result<Option<Self>, Error> {
-        ascent.result(data).map(Some)
+    fn ascended(w: Self) -> Option<Self> {
+        Some(w)
     }
 }
 
@@ -194,7 +178,9 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
     /// The rows are no longer those of one matrix.
     pub fn forget_rows(&mut self) {
         self.trainer.forget_ledger();
-        self.trainer.hypothesis_mut().forget(true);
+        if let Some(w) = self.trainer.hypothesis_mut().unlimited() {
+            w.forget_rows();
+        }
     }
 }
 
@@ -222,7 +208,10 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
     }
 
     fn prepare(&mut self, n_examples: usize, ledger: bool, cache: usize) -> Result<(), Error> {
-        self.trainer.hypothesis_mut().number(n_examples, cache)?;
+        if let Some(w) = self.trainer.hypothesis_mut().unlimited() {
+            w.number_rows(n_examples)?;
+            w.cache_kernel(cache);
+        }
         if ledger {
             self.trainer.keep_ledger(n_examples);
         }
@@ -284,18 +273,17 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         if !H::EVALUATES {
             return Ok(Some(UNKNOWN));
         }
-        let (evaluation, at) = match &mut self.evaluation {
+        let (mut evaluation, from) = match self.evaluation.take() {
             Some(evaluation) => evaluation,
-            None => self.evaluation.insert((self.trainer.evaluation(data)?, 0)),
+            None => (self.trainer.evaluation(data)?, 0),
         };
-        let from = *at;
-        *at += size.min(data.len() - from);
-        evaluation.add(&self.trainer, data, from..*at)?;
-        if *at < data.len() {
+        let end = from + size.min(data.len() - from);
+        evaluation.add(&self.trainer, data, from..end)?;
+        if end < data.len() {
+            self.evaluation = Some((evaluation, end));
             return Ok(None);
         }
-        let evaluation = self.evaluation.take();
-        evaluation.map(|(evaluation, _)| evaluation.finish(&self.trainer, data)).transpose()
+        evaluation.finish(&self.trainer, data).map(Some)
     }
 
     fn begin_ascent(&mut self, data: &Examples<'_, H::Scalar>, cache: usize) -> Result<(), Error> {
@@ -322,12 +310,14 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
     fn end_ascent(&mut self, data: &Examples<'_, H::Scalar>) -> Result<(), Error> {
         (self.order, self.evaluation) = (None, None);
         self.trainer.forget_ledger();
-        self.trainer.hypothesis_mut().forget(false);
+        if let Some(w) = self.trainer.hypothesis_mut().unlimited() {
+            w.cache_kernel(0);
+        }
         // Where not even its beginning is known, the trainer has all that was learned.
         let Some(mut dual) = self.dual.take().and_then(KernelAscent::settled) else {
             return Ok(());
         };
-        if let Some(w) = H::ascended(&mut dual, data)? {
+        if let Some(w) = H::ascended(dual.result(data)?) {
             let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
             let (t, updates) = (self.trainer.t() + data.len() as u64, self.trainer.updates());
             self.trainer = Trainer::resume(w, loss, params, t)?;

@@ -38,7 +38,7 @@ use crate::scalar::Scalar;
 use crate::simd::{LANES, WIDTH};
 use crate::threads::side_by_side;
 use crate::trainer::Trainer;
-use crate::vectors::{Layout, Vectors};
+use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
 
 /// Examples that the first step ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
@@ -56,12 +56,6 @@ const BLOCK: usize = 64;
 
 /// A point of the dual that is worse than 0 is halved this often at most, to find a part that is not.
 const HALVINGS: i32 = 20;
-
-/// Vectors whose kernel values are summed at a time.
-const CHUNK: usize = 256;
-
-/// Kernel rows that one task computes: a multiple of [`TILE`](crate::simd::TILE).
-const GROUP: usize = 24;
 
 /// Maximises the dual of a kernel problem, a working set at a time.
 ///
@@ -239,10 +233,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         };
         let mut c = 1.0;
         if value(c) <= 0.0 {
-            let parts = (1..=HALVINGS).map(|k| 0.5_f64.powi(k));
-            let (most, best) =
-                parts.map(|c| (value(c), c)).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-            c = if most > 0.0 { best } else { 0.0 };
+            let parts = (1..=HALVINGS).map(|k| 0.5_f64.powi(k)).map(|c| (value(c), c));
+            (_, c) = parts.fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
         }
         ascent.dual.iter_mut().for_each(|a| *a *= c);
         // Not those of the trainer's w: the ledger's sums are rounded, and scores must be those of w(a).
@@ -254,14 +246,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(ascent)
     }
 
-    /// Number of examples.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.dual.len() / self.outputs()
-    }
-
-    /// Whether there is no example.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// `a`, examples x outputs.
@@ -269,29 +255,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self.dual
     }
 
-    /// The mean loss where the last [`step`](KernelAscent::step) began; NaN before the first.
+    /// The mean loss where the last step began; NaN before the first.
     pub fn mean_loss(&self) -> f64 {
         self.mean_loss
     }
 
     fn outputs(&self) -> usize {
         self.loss.zeros().as_ref().len()
-    }
-
-    /// What example i has in the gap, times n; its loss; `<a_i, scores_i>`. The last two times its weight.
-    fn share(
-        &self,
-        data: &Examples<'_, S>,
-        i: usize,
-        scores: &mut [f64],
-        scratch: &mut [f64],
-    ) -> (f64, f64, f64) {
-        let (n, outputs) = (self.len(), scores.len());
-        scores.iter_mut().enumerate().for_each(|(o, score)| *score = self.scores[o * n + i]);
-        let (y, weight) = (data.label(i), data.weight(i));
-        let dual = &self.dual[i * outputs..(i + 1) * outputs];
-        let (share, loss, cross) = share_of(&self.loss, dual, scores, y, scratch);
-        (weight * share, weight * loss, weight * cross)
     }
 
     /// The objective at w(a), and D. O(examples x outputs), after a step as much as that.
@@ -302,7 +272,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Brings the step at hand, if there is one, to its end, so that the scores are those of w(a).
     fn finish(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
-        self.check(data)?;
+        data.check_len(self.len())?;
         while self.go_on(data, data.len())? {}
         Ok(())
     }
@@ -347,20 +317,24 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// The certificate, the examples that have a share in the gap, and the mean loss.
     fn survey(&self, data: &Examples<'_, S>) -> Result<(Certificate, Shares, f64), Error> {
-        self.check(data)?;
+        let (n, outputs) = (self.len(), self.outputs());
+        data.check_len(n)?;
         let (mut scores, mut scratch) = (self.loss.zeros(), self.loss.zeros());
+        let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
         let mut shares = Vec::new();
         let (mut gap, mut loss, mut cross) = (0.0, 0.0, 0.0);
-        for i in 0..self.len() {
-            let parts = self.share(data, i, scores.as_mut(), scratch.as_mut());
-            gap += parts.0;
-            loss += parts.1;
-            cross += parts.2;
-            if parts.0 > 0.0 {
-                shares.push((parts.0, i as u32));
+        for (i, dual) in self.dual.chunks(outputs).enumerate() {
+            scores.iter_mut().enumerate().for_each(|(o, score)| *score = self.scores[o * n + i]);
+            let (y, weight) = (data.label(i), data.weight(i));
+            let (share, value, product) = share_of(&self.loss, dual, scores, y, scratch);
+            gap += weight * share;
+            loss += weight * value;
+            cross += weight * product;
+            if weight * share > 0.0 {
+                shares.push((weight * share, i as u32));
             }
         }
-        let n = self.len() as f64;
+        let n = n as f64;
         // lambda ||w||^2 is the mean of <a_i, scores_i>.
         let primal = (cross / 2.0 + loss) / n;
         if !primal.is_finite() {
@@ -375,33 +349,25 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Certificate { dual, ..certificate }
     }
 
-    /// A step, unless the relative gap is at most `tol`; the certificate of where it began.
-    pub fn step(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<Certificate, Error> {
-        loop {
-            if let Some(certificate) = self.advance(data, tol, data.len())? {
-                self.finish(data)?;
-                return Ok(certificate);
-            }
-        }
-    }
-
-    /// [`step`](KernelAscent::step) by instalments: `None` where so many rows of the step before were computed. The
-    /// certificate comes where a step begins; the calls after that go on with it.
+    /// A step, unless the relative gap is at most `tol`, by instalments: `None` where so many rows of the step before were
+    /// computed. The certificate comes where a step begins; the calls after that go on with it.
     pub(crate) fn advance(
         &mut self,
         data: &Examples<'_, S>,
         tol: f64,
         rows: usize,
     ) -> Result<Option<Certificate>, Error> {
-        self.check(data)?;
-        if self.go_on(data, rows)? {
-            return Ok(None);
-        }
+        data.check_len(self.len())?;
+        if self.go_on(data, rows)? { Ok(None) } else { self.begin(data, tol).map(Some) }
+    }
+
+    /// Begins a step, when all scores are those of w(a).
+    fn begin(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<Certificate, Error> {
         let (certificate, mut shares, mean_loss) = self.survey(data)?;
         self.mean_loss = mean_loss;
         // Steps of a kernel that is not positive go on as long as somebody wants them.
         if self.proved(certificate).relative_gap() <= tol || shares.is_empty() {
-            return Ok(Some(self.proved(certificate)));
+            return Ok(self.proved(certificate));
         }
         // Among equals, as all are at the beginning, in no order that data may have.
         let mixed = |i: u32| i.wrapping_mul(0x9E37_79B9);
@@ -425,7 +391,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         // No better than will do: a fifth of what all examples together may have left.
         let enough = 0.2 * tol * certificate.primal * self.len() as f64;
         self.step = Some(Step { set, vectors, gram, stride, computed: 0, enough });
-        Ok(Some(self.proved(certificate)))
+        Ok(self.proved(certificate))
     }
 
     /// Steps until the relative gap is at most `tol`, so many times at most.
@@ -436,16 +402,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         most_steps: usize,
     ) -> Result<Certificate, Error> {
         for _ in 0..most_steps {
-            let certificate = self.step(data, tol)?;
+            self.finish(data)?;
+            let certificate = self.begin(data, tol)?;
             if certificate.relative_gap() <= tol {
                 return Ok(certificate);
             }
         }
         self.certificate(data)
-    }
-
-    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
-        data.check_len(self.len())
     }
 
     /// All scores must learn what coefficients in w have gained, examples x outputs.
@@ -458,19 +421,16 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     ) -> Result<(), Error> {
         let outputs = self.outputs();
         let mut vectors = Vectors::new(self.n_features, Layout::of(self.kernel, data.rows()));
-        let moved = gained.chunks(outputs).filter(|gained| gained.iter().any(|&c| c != 0.0));
-        vectors.reserve(moved.count())?;
+        let moved = set.iter().zip(gained.chunks(outputs));
+        let moved: Vec<_> = moved.filter(|(_, gained)| gained.iter().any(|&c| c != 0.0)).collect();
+        vectors.reserve(moved.len())?;
         memory::check::<f64>("changes of the scores", &[self.scores.len()])?;
-        let mut coefs: Vec<f64> = Vec::new();
-        for (&i, gained) in set.iter().zip(gained.chunks(outputs)) {
-            if gained.iter().any(|&c| c != 0.0) {
-                let (chunk, at) = (vectors.len() / CHUNK, vectors.len() % CHUNK);
-                coefs.resize((chunk + 1) * CHUNK * outputs, 0.0);
-                for (o, c) in gained.iter().enumerate() {
-                    coefs[(chunk * outputs + o) * CHUNK + at] = *c;
-                }
-                vectors.push(i, data.rows().row(i));
+        let mut coefs = vec![0.0; moved.len().div_ceil(CHUNK) * CHUNK * outputs];
+        for (k, (&i, gained)) in moved.into_iter().enumerate() {
+            for (o, c) in gained.iter().enumerate() {
+                coefs[(k / CHUNK * outputs + o) * CHUNK + k % CHUNK] = *c;
             }
+            vectors.push(i, data.rows().row(i));
         }
         let added = Vec::with_capacity(self.scores.len());
         self.pending = Some(Pending { vectors, coefs, added, before });

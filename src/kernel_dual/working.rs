@@ -1,10 +1,11 @@
 //! Ascent among the examples of a working set: one at a time for the hinge loss of one score, else a block.
 
-use super::{BLOCK, GROUP, KernelAscent, Step, share_of};
+use super::{BLOCK, KernelAscent, Step, share_of};
 use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
+use crate::vectors::GROUP;
 
 /// The part of their share in the gap down to which a step brings the working set.
 const INNER: f64 = 0.05;

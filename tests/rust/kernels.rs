@@ -2,7 +2,7 @@
 
 use pegasos::{
     Average, Ball, Binary, Block, CrammerSinger, Dense, Error, ErrorKind, Examples, Expansion,
-    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Matrix, Params, Sampling, Scalar,
+    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Matrix, Params, Row, Sampling, Scalar,
     Schedule, Trainer,
 };
 
@@ -378,6 +378,11 @@ fn wide_sparse_rows_are_rows() {
         let mut one = [0.0; 4];
         b.score(sparse.rows().row(3), &mut one);
         near(&one, &scores_of(&a, narrow.rows())[12..16], 1e-9, "one");
+        // A row with a column that there is not has no score, packed vectors or not.
+        for (w, beyond) in [(&a, [0, 6]), (&b, [0, 6000])] {
+            w.score(Row::Sparse32(&beyond, &[1.0; 2]), &mut one);
+            assert!(one.iter().all(|score| score.is_nan()), "{kernel:?} {one:?}");
+        }
         let mut ascent = KernelAscent::new(kernel, CLASSES, 0.1, &sparse, 0).unwrap();
         let definite = !matches!(kernel, Kernel::Sigmoid { .. });
         let certificate = ascent.solve(&sparse, 1e-4, 1000).unwrap();
