@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -201,6 +202,18 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn unknown(name: &str, value: &str) -> PyErr {
     PyValueError::new_err(format!("{name} has no choice {value:?}"))
+}
+
+/// The one of these with the name `value`, of a parameter.
+fn choice<T: Copy>(parameter: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let found = choices.iter().find(|(name, _)| *name == value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| unknown(parameter, value))
+}
+
+/// Rows by number.
+fn numbers(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
+    // A negative number becomes one that no row has.
+    Ok(rows.as_slice()?.iter().map(|&i| i as usize).collect())
 }
 
 #[pymodule]

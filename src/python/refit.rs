@@ -9,7 +9,7 @@ use pyo3::sync::MutexExt;
 
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
-use super::{FIRST, Left, Pool, in_pieces, lock, work};
+use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
 use crate::fit::Solving;
 use crate::span::Factor;
 use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
@@ -153,7 +153,7 @@ impl Refit {
         threads: usize,
     ) -> PyResult<Self> {
         let pool = Pool::new(threads, usize::MAX)?;
-        let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
+        let (sizes, classes) = ((alpha, n_examples, cache), trainer.shape().classes);
         let (problem, rank, landmarks) = match trainer.model(py)? {
             Model::F32(model) => problem(py, &pool, &model, classes, ovr, sizes),
             Model::F64(model) => problem(py, &pool, &model, classes, ovr, sizes),
@@ -191,7 +191,7 @@ impl Refit {
         threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(f64, f64, f64, u64)> {
-        let mut borrowed = examples.borrow(py)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let mut solving = Solving::new(tol, max_epochs, seed);
@@ -221,8 +221,8 @@ impl Refit {
         rows: PyReadonlyArray1<'_, i64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let numbers: Vec<usize> = rows.as_slice()?.iter().map(|&i| i as usize).collect();
-        let mut borrowed = examples.borrow(py)?;
+        let numbers = numbers(&rows)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let mut scores = Vec::new();
@@ -248,7 +248,7 @@ impl Refit {
         examples: PyRef<'_, Examples>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut borrowed = examples.borrow(py)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let problem = self.problem.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
