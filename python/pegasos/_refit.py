@@ -159,7 +159,7 @@ class RefittedMachine(BudgetedMachine):
                 self.refit_path_ = path
             run.objective, run.dual, loss, visits = solve(data.weight, tol)
         run.losses.append(loss)
-        steps = max(visits, _WORTH * data.n - run.trainer.t)
+        steps = max(visits, _WORTH * data.n - run.trainer.facts.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"

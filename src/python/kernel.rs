@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use super::examples::{Number, View};
 use super::linear::Start;
 use super::parts::{Common, Part, Told, check_format, parts, told};
-use super::trainer::{Facts, Model, On, Problem, Shape, Task, no_budget};
+use super::trainer::{Facts, Made, Model, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
     Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples, Expansion,
@@ -140,7 +140,7 @@ pub(super) trait Stored: Machine<Scalar: Number> + 'static {
     fn make(
         kernel: Kernel,
         outputs: usize,
-        shape: Shape,
+        made: &Made,
         params: &Bound<'_, PyDict>,
     ) -> PyResult<Self>;
     fn state(&self) -> Self::State;
@@ -177,10 +177,10 @@ impl<S: Number> Stored for Expansion<S> {
     const FORMAT: u32 = 4;
     type State = Numbered<S>;
 
-    fn make(kernel: Kernel, outputs: usize, shape: Shape, _: &Bound<'_, PyDict>) -> PyResult<Self> {
-        Ok(match shape.sparse {
-            true => Expansion::sparse(kernel, outputs, shape.n_features)?,
-            false => Expansion::new(kernel, outputs, shape.n_features)?,
+    fn make(kernel: Kernel, outputs: usize, made: &Made, _: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Ok(match made.sparse {
+            true => Expansion::sparse(kernel, outputs, made.n_features)?,
+            false => Expansion::new(kernel, outputs, made.n_features)?,
         })
     }
 
@@ -220,14 +220,14 @@ impl<S: Number> Stored for Budgeted<S> {
     fn make(
         kernel: Kernel,
         outputs: usize,
-        shape: Shape,
+        made: &Made,
         params: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let parsed: PyBudget = params.extract()?;
         let (budget, maintenance) = (parsed.budget, parsed.maintenance()?);
-        Ok(match shape.sparse {
-            true => Budgeted::sparse(kernel, outputs, shape.n_features, budget, maintenance)?,
-            false => Budgeted::new(kernel, outputs, shape.n_features, budget, maintenance)?,
+        Ok(match made.sparse {
+            true => Budgeted::sparse(kernel, outputs, made.n_features, budget, maintenance)?,
+            false => Budgeted::new(kernel, outputs, made.n_features, budget, maintenance)?,
         })
     }
 
@@ -267,41 +267,39 @@ impl<S: Number> Stored for Budgeted<S> {
 
 /// A problem, from nothing or from parts.
 pub(super) fn make(
-    dtype: &str,
-    bounded: bool,
-    shape: Shape,
+    made: &Made,
     params: &Bound<'_, PyDict>,
     start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
-    match (dtype, bounded) {
-        ("float32", false) => of_classes::<Expansion<f32>>(shape, params, start),
-        ("float64", false) => of_classes::<Expansion<f64>>(shape, params, start),
-        ("float32", true) => of_classes::<Budgeted<f32>>(shape, params, start),
-        ("float64", true) => of_classes::<Budgeted<f64>>(shape, params, start),
+    match (made.dtype.as_str(), made.kind == "budget") {
+        ("float32", false) => of_classes::<Expansion<f32>>(made, params, start),
+        ("float64", false) => of_classes::<Expansion<f64>>(made, params, start),
+        ("float32", true) => of_classes::<Budgeted<f32>>(made, params, start),
+        ("float64", true) => of_classes::<Budgeted<f64>>(made, params, start),
         (other, _) => Err(unknown("dtype", other)),
     }
 }
 
 fn of_classes<H: Stored>(
-    shape: Shape,
+    made: &Made,
     params: &Bound<'_, PyDict>,
     start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
-    match shape.classes {
-        2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, shape, params, start),
-        classes => problem::<H, _>(CrammerSinger { classes }, shape, params, start),
+    match made.classes {
+        2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, made, params, start),
+        classes => problem::<H, _>(CrammerSinger { classes }, made, params, start),
     }
 }
 
 fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
     loss: L,
-    shape: Shape,
+    made: &Made,
     params: &Bound<'_, PyDict>,
     start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
     let (common, parsed): (Common, PyKernel) = (params.extract()?, params.extract()?);
-    memory::check::<[f64; 2]>("the scores of an example", &[shape.classes])?;
-    let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), shape, params)?;
+    memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
+    let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
     let (mut t, mut updates, mut total) = (0, 0, Report::default());
     if let Start::Parts(parts) = start {
         check_format(parts, H::FORMAT)?;
@@ -309,7 +307,7 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
         parts.call_method1("setdefault", ("norm2", f64::NAN))?;
         let parts = Parts::<H::State, H::Scalar>::take(parts, "")?;
         (t, updates, total) = (parts.t, parts.updates, parts.total);
-        w.take(&parts.vectors.matrix(shape.n_features)?, &parts.w)?;
+        w.take(&parts.vectors.matrix(made.n_features)?, &parts.w)?;
     }
     let params = w.adapt(common.params(&loss, parsed.window)?);
     let mut trainer = Trainer::resume(w, loss, params, t)?;
@@ -323,9 +321,16 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
     }
 
     fn facts(&self) -> Facts {
-        let (t, spans) = (self.trainer().t(), self.trainer().hypothesis().spans());
-        let regret = (f64::NAN, f64::NAN);
-        Facts { t, size: 0, width: usize::MAX, total: self.total(), spans, regret }
+        let Report { steps, gradient_error, .. } = self.total();
+        Facts {
+            t: self.trainer().t(),
+            size: 0,
+            width: usize::MAX,
+            steps,
+            gradient_error,
+            spans: self.trainer().hypothesis().spans(),
+            regret: (f64::NAN, f64::NAN),
+        }
     }
 
     fn survives(&self, norm2: f64, weight: f64) -> bool {
@@ -340,11 +345,11 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         Ok(H::Scalar::model(crate::Model::Kernel(KernelProblem::model(self)?)))
     }
 
-    fn parts(&self, shape: Shape) -> Result<Told, Error> {
+    fn parts(&self, made: &Made) -> Result<Told, Error> {
         let (trainer, w) = (self.trainer(), self.trainer().hypothesis());
-        let vectors = match shape.sparse || w.are_columns() {
+        let vectors = match made.sparse || w.are_columns() {
             true => Vectors::sparse(w),
-            false => Vectors::dense(w, shape.n_features)?,
+            false => Vectors::dense(w, made.n_features)?,
         };
         let (total, updates, t) = (self.total(), trainer.updates(), trainer.t());
         let parts = Parts { format: H::FORMAT, total, updates, t, w: w.state(), vectors };

@@ -10,11 +10,11 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, parts, told};
-use super::trainer::{Facts, Model, On, Problem, Shape, Task};
+use super::trainer::{Facts, Made, Model, On, Problem, Task};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, Linear, LinearProblems,
-    LinearState, Loss, OwnedRow, Params, Regret, Report, Schedule, Trainer, memory,
+    LinearState, Loss, OwnedRow, Params, Regret, Schedule, Trainer, memory,
 };
 
 /// Of the parts of linear problems; a change of their keys' meaning gets a new number.
@@ -235,7 +235,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
             t: self.trainers().next().map_or(0, |trainer| trainer.t()),
             size: self.trainers().map(|trainer| trainer.hypothesis().state().v.len()).sum(),
             width: self.trainers().len(),
-            total: Report::default(),
+            steps: 0,
+            gradient_error: 0.0,
             spans: false,
             regret,
         }
@@ -253,7 +254,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         Ok(S::model(crate::Model::Linear(LinearProblems::result(self)?)))
     }
 
-    fn parts(&self, _: Shape) -> Result<Told, Error> {
+    fn parts(&self, _: &Made) -> Result<Told, Error> {
         let stored = |trainer: &Trainer<Linear<S>, L>| Stored {
             n_features: trainer.hypothesis().n_features(),
             linear: trainer.hypothesis().state().clone(),

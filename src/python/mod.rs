@@ -222,6 +222,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_class::<examples::Examples>()?;
+    m.add_class::<trainer::Made>()?;
+    m.add_class::<trainer::Facts>()?;
     m.add_class::<trainer::Trainer>()?;
     m.add_class::<trainer::Fit>()?;
     m.add_class::<refit::Refit>()

@@ -31,7 +31,6 @@ trait Problem: Send {
         data: &View<'_>,
         size: usize,
     ) -> Result<Option<(usize, bool)>, Error>;
-    fn turn_to(&mut self, k: usize);
     fn set_lambda(&mut self, lambda: f64) -> Result<(), Error>;
     fn restart(&mut self, lambda: f64) -> Result<(), Error>;
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
@@ -54,10 +53,6 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         size: usize,
     ) -> Result<Option<(usize, bool)>, Error> {
         solving.advance(self, data.of::<S>()?, size)
-    }
-
-    fn turn_to(&mut self, k: usize) {
-        crate::Refit::turn_to(self, k);
     }
 
     fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
@@ -153,7 +148,7 @@ impl Refit {
         threads: usize,
     ) -> PyResult<Self> {
         let pool = Pool::new(threads, usize::MAX)?;
-        let (sizes, classes) = ((alpha, n_examples, cache), trainer.shape().classes);
+        let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
         let (problem, rank, landmarks) = match trainer.model(py)? {
             Model::F32(model) => problem(py, &pool, &model, classes, ovr, sizes),
             Model::F64(model) => problem(py, &pool, &model, classes, ovr, sizes),
@@ -195,7 +190,6 @@ impl Refit {
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let mut solving = Solving::new(tol, max_epochs, seed);
-        py.detach(|| lock(&self.problem).turn_to(0));
         let mut tell = |done: usize| match &progress {
             Some(progress) => progress.call1((done,)).map(drop),
             None => Ok(()),

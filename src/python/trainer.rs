@@ -1,8 +1,8 @@
 //! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
 
 use std::any::Any;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -11,11 +11,11 @@ use pyo3::types::PyDict;
 
 use super::examples::{Examples, Number, View};
 use super::linear::{Start, Targets};
-use super::parts::{Part, Told, item, parts, told};
+use super::parts::{Part, Told, item, told};
 use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
 use super::{kernel, linear};
 use crate::fit::Course;
-use crate::{Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory};
+use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
 
 /// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
 pub(super) trait Problem: Any + Send {
@@ -30,7 +30,7 @@ pub(super) trait Problem: Any + Send {
     /// What predicts.
     fn model(&mut self) -> Result<Model, Error>;
     /// All that it holds, but for ledgers and dual variables.
-    fn parts(&self, shape: Shape) -> Result<Told, Error>;
+    fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
     fn result(&mut self) -> Result<Told, Error>;
     /// The average of linear problems, with factors; `None` where they are not of one kind.
@@ -63,14 +63,16 @@ pub(super) fn no_budget() -> Error {
 }
 
 /// What is known of a problem without work.
+#[pyclass(module = "pegasos._core", frozen, get_all)]
 pub(super) struct Facts {
     pub(super) t: u64,
     /// How many weights a copy has to copy; 0 where it is always worth it.
     pub(super) size: usize,
     /// How many tasks there are side by side.
     pub(super) width: usize,
-    /// Of problems with kernels, what all runs have seen.
-    pub(super) total: Report,
+    /// Of problems with kernels: the steps of all runs, and the sum of their `||dw||/eta`.
+    pub(super) steps: u64,
+    pub(super) gradient_error: f64,
     /// Whether any support vector has an image that is not 0.
     pub(super) spans: bool,
     /// What each row of a linear problem has cost and the bound on the regret, summed; nan where they are not counted.
@@ -126,53 +128,41 @@ pub(super) enum Model {
 }
 
 /// What a trainer was made with; goes into pickles.
+#[pyclass(module = "pegasos._core", frozen, get_all)]
 pub(super) struct Made {
-    dtype: String,
-    params: Py<PyDict>,
-    of: Of,
-}
-
-/// Which problems those are.
-enum Of {
-    Linear(Targets),
-    Kernel { bounded: bool, shape: Shape },
-}
-
-/// The rows and classes that a kernel problem is made for.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Shape {
+    /// "linear", "kernel" or "budget".
+    pub(super) kind: &'static str,
+    pub(super) dtype: String,
+    pub(super) params: Py<PyDict>,
+    /// Of linear problems.
+    pub(super) targets: Option<Targets>,
+    /// The rows and classes, of others.
     pub(super) n_features: usize,
     pub(super) sparse: bool,
     pub(super) classes: usize,
 }
-parts!([] Shape { n_features, sparse, classes });
 
 /// A problem in training.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
     problem: Mutex<Box<dyn Problem>>,
-    made: Arc<Made>,
+    #[pyo3(get)]
+    made: Py<Made>,
 }
 
 impl Trainer {
-    /// Of these parameters, from what was stored or from zeros.
-    fn make(
-        dtype: String,
-        params: &Bound<'_, PyDict>,
-        of: Of,
-        start: Start<'_, '_>,
-    ) -> PyResult<Self> {
-        let problem = match &of {
-            Of::Linear(targets) => linear::make(&dtype, targets, params, start),
-            Of::Kernel { bounded, shape } => kernel::make(&dtype, *bounded, *shape, params, start),
+    /// From what was stored or from zeros.
+    fn make(py: Python<'_>, made: Made, start: Start<'_, '_>) -> PyResult<Self> {
+        let problem = match &made.targets {
+            Some(targets) => linear::make(&made.dtype, targets, made.params.bind(py), start),
+            None => kernel::make(&made, made.params.bind(py), start),
         }?;
-        let made = Made { dtype, params: params.copy()?.unbind(), of };
-        Ok(Trainer { problem: Mutex::new(problem), made: Arc::new(made) })
+        Ok(Trainer { problem: Mutex::new(problem), made: Py::new(py, made)? })
     }
 
     /// One with another problem.
-    fn with_problem(&self, problem: Box<dyn Problem>) -> Self {
-        Trainer { problem: Mutex::new(problem), made: self.made.clone() }
+    fn with_problem(&self, py: Python<'_>, problem: Box<dyn Problem>) -> Self {
+        Trainer { problem: Mutex::new(problem), made: self.made.clone_ref(py) }
     }
 
     /// Calls `f` with the locked problem and the interpreter released: others may hold the lock for a piece of work.
@@ -184,18 +174,14 @@ impl Trainer {
         py.detach(|| f(&mut **lock(&self.problem)))
     }
 
-    fn facts(&self, py: Python<'_>) -> Facts {
-        self.with(py, |problem| problem.facts())
-    }
-
     /// What predicts.
     pub(super) fn model(&self, py: Python<'_>) -> PyResult<Model> {
         Ok(self.with(py, |problem| problem.model())?)
     }
 
-    /// What it was made for, where it has kernels.
-    pub(super) fn shape(&self) -> Shape {
-        if let Of::Kernel { shape, .. } = self.made.of { shape } else { Shape::default() }
+    /// What it was made with.
+    pub(super) fn made(&self) -> &Made {
+        self.made.get()
     }
 }
 
@@ -206,12 +192,15 @@ impl Trainer {
     #[staticmethod]
     fn linear(
         n_features: usize,
-        targets: linear::Targets,
+        targets: Targets,
         dtype: String,
         constant: f64,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        Trainer::make(dtype, &params, Of::Linear(targets), Start::Zero { n_features, constant })
+        let (py, params, targets) = (params.py(), params.copy()?.unbind(), Some(targets));
+        let (kind, sparse, classes) = ("linear", false, 0);
+        let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
+        Trainer::make(py, made, Start::Zero { n_features, constant })
     }
 
     /// A kernel problem, on a budget or not: of two classes by one score, of more by a score for each.
@@ -224,8 +213,10 @@ impl Trainer {
         dtype: String,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let of = Of::Kernel { bounded, shape: Shape { n_features, sparse, classes } };
-        Trainer::make(dtype, &params, of, Start::Zero { n_features, constant: 0.0 })
+        let kind = if bounded { "budget" } else { "kernel" };
+        let (py, params, targets) = (params.py(), params.copy()?.unbind(), None);
+        let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
+        Trainer::make(py, made, Start::Zero { n_features, constant: 0.0 })
     }
 
     /// The average of linear trainers, with these factors; it goes on as the first would.
@@ -245,68 +236,17 @@ impl Trainer {
         let average = average.ok_or_else(|| {
             PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
         })??;
-        Ok(first.with_problem(average))
+        Ok(first.with_problem(py, average))
     }
 
     /// One that goes on from the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        Ok(self.with_problem(self.with(py, |problem| problem.copy())?))
+        Ok(self.with_problem(py, self.with(py, |problem| problem.copy())?))
     }
 
     #[getter]
-    fn kind(&self) -> &'static str {
-        match self.made.of {
-            Of::Linear(_) => "linear",
-            Of::Kernel { bounded: false, .. } => "kernel",
-            Of::Kernel { bounded: true, .. } => "budget",
-        }
-    }
-
-    #[getter]
-    fn dtype(&self) -> &str {
-        &self.made.dtype
-    }
-
-    /// Of trainers with kernels, how many features a row has.
-    #[getter]
-    fn n_features(&self) -> usize {
-        self.shape().n_features
-    }
-
-    /// Whether it was made for sparse rows.
-    #[getter]
-    fn sparse(&self) -> bool {
-        self.shape().sparse
-    }
-
-    #[getter]
-    fn t(&self, py: Python<'_>) -> u64 {
-        self.facts(py).t
-    }
-
-    /// How many weights a copy has to copy; 0 where it is always worth it.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> usize {
-        self.facts(py).size
-    }
-
-    /// Of all runs: steps, examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
-    #[getter]
-    fn totals(&self, py: Python<'_>) -> (u64, u64, u64, f64, f64) {
-        let Report { steps, examples, mistakes, degradation, gradient_error, .. } =
-            self.facts(py).total;
-        (steps, examples, mistakes, degradation, gradient_error)
-    }
-
-    /// Whether any support vector has an image that is not 0.
-    #[getter]
-    fn spans(&self, py: Python<'_>) -> bool {
-        self.facts(py).spans
-    }
-
-    /// The cumulative loss and the bound on the regret, summed over linear problems; nan where they are not counted.
-    fn regret(&self, py: Python<'_>) -> (f64, f64) {
-        self.facts(py).regret
+    fn facts(&self, py: Python<'_>) -> Facts {
+        self.with(py, |problem| problem.facts())
     }
 
     /// Says that precomputed kernel values are those of a positive semi-definite kernel.
@@ -371,30 +311,43 @@ impl Trainer {
 
     /// Everything but ledgers and dual variables, as plain numbers and arrays.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let Made { dtype, params, of } = &*self.made;
-        let shape = self.shape();
-        let parts = self.with(py, |problem| problem.parts(shape))?(py)?.cast_into()?;
-        match of {
-            Of::Linear(targets) => targets.clone().put(&parts, "targets")?,
-            Of::Kernel { shape, .. } => shape.put(&parts, "")?,
+        let made = self.made();
+        let told = self.with(py, |problem| problem.parts(made))?;
+        let parts = PyDict::new(py);
+        parts.set_item("dtype", &made.dtype)?;
+        match &made.targets {
+            Some(targets) => parts.set_item("targets", targets.clone())?,
+            None => {
+                parts.set_item("n_features", made.n_features)?;
+                parts.set_item("sparse", made.sparse)?;
+                parts.set_item("classes", made.classes)?;
+            }
         }
-        parts.set_item("dtype", dtype)?;
-        parts.set_item("params", params.bind(py).copy()?)?;
+        parts.update(told(py)?.cast()?)?;
+        parts.set_item("params", made.params.bind(py).copy()?)?;
         Ok(parts)
     }
 
     /// Restores what `parts` gave.
     #[staticmethod]
     fn from_parts(parts: Bound<'_, PyDict>) -> PyResult<Self> {
-        let of = match parts.contains("targets")? {
-            true => Of::Linear(Targets::take(&parts, "targets")?),
-            false => {
-                let bounded = parts.contains("born")?;
-                Of::Kernel { bounded, shape: Shape::take(&parts, "")? }
+        let params = item(&parts, "params")?.cast_into::<PyDict>()?.copy()?.unbind();
+        let dtype = Part::take(&parts, "dtype")?;
+        let made = if parts.contains("targets")? {
+            let (kind, targets) = ("linear", Some(Part::take(&parts, "targets")?));
+            Made { kind, dtype, params, targets, n_features: 0, sparse: false, classes: 0 }
+        } else {
+            Made {
+                kind: if parts.contains("born")? { "budget" } else { "kernel" },
+                dtype,
+                params,
+                targets: None,
+                n_features: Part::take(&parts, "n_features")?,
+                sparse: Part::take(&parts, "sparse")?,
+                classes: Part::take(&parts, "classes")?,
             }
         };
-        let params = item(&parts, "params")?.cast_into()?;
-        Trainer::make(String::take(&parts, "dtype")?, &params, of, Start::Parts(&parts))
+        Trainer::make(parts.py(), made, Start::Parts(&parts))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
