@@ -2,8 +2,9 @@
 //!
 //! * [`Examples`](examples::Examples) holds the arrays of one call: borrowed, never copied, looked at once.
 //! * [`Trainer`](trainer::Trainer) is one dynamic problem behind a lock, which is taken for a piece of work at a time, so
-//!   that one thread may ask for the model while another trains; [`Fit`](trainer::Fit) runs the crate's policy on it and
-//!   tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//!   that one thread may ask for the model while another trains; it tells what it was made with
+//!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
+//!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 

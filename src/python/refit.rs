@@ -31,8 +31,8 @@ trait Problem: Send {
         data: &View<'_>,
         size: usize,
     ) -> Result<Option<(usize, bool)>, Error>;
-    fn set_lambda(&mut self, lambda: f64) -> Result<(), Error>;
-    fn restart(&mut self, lambda: f64) -> Result<(), Error>;
+    /// Another lambda, from the same dual points or from nothing.
+    fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error>;
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
     fn weights(&self) -> Vec<f64>;
     fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]);
@@ -55,12 +55,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         solving.advance(self, data.of::<S>()?, size)
     }
 
-    fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        crate::Refit::set_lambda(self, lambda)
-    }
-
-    fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        crate::Refit::restart(self, lambda)
+    fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error> {
+        if anew { self.restart(lambda) } else { crate::Refit::set_lambda(self, lambda) }
     }
 
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error> {
@@ -163,14 +159,10 @@ impl Refit {
     }
 
     /// Goes on with another alpha, and maybe other weights of examples that had none, from the same dual
-    /// point.
-    fn set_alpha(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(py.detach(|| lock(&self.problem).set_lambda(alpha))?)
-    }
-
-    /// Starts from nothing again, keeping the features.
-    fn restart(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(py.detach(|| lock(&self.problem).restart(alpha))?)
+    /// point; or `anew`, from nothing, keeping the features.
+    #[pyo3(signature = (alpha, *, anew = false))]
+    fn set_alpha(&self, py: Python<'_>, alpha: f64, anew: bool) -> PyResult<()> {
+        Ok(py.detach(|| lock(&self.problem).set_lambda(alpha, anew))?)
     }
 
     /// Solves to the relative gap `tol`, or for so many epochs; the objective, its bound, the mean loss, and visits.
@@ -228,12 +220,6 @@ impl Refit {
         Ok(PyArray1::from_vec(py, scores))
     }
 
-    /// The coefficients of the support vectors, vectors x outputs, flat.
-    fn coefs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = py.detach(|| lock(&self.problem).weights());
-        self.expanded(py, &weights)
-    }
-
     /// The features of rows, one after the other.
     #[pyo3(signature = (examples, *, threads = 1))]
     fn features<'py>(
@@ -249,24 +235,19 @@ impl Refit {
         problem.features(py, view, &pool)
     }
 
-    /// The coefficients, vectors x outputs, that weights of the features, outputs x rank, stand for.
-    fn expand<'py>(
+    /// The coefficients of the support vectors, vectors x outputs, flat: those that were found, or those that these weights
+    /// of the features, outputs x rank, stand for. Output by output, as each takes as many products as there are pairs of
+    /// features.
+    #[pyo3(signature = (weights = None))]
+    fn coefs<'py>(
         &self,
         py: Python<'py>,
-        weights: PyReadonlyArray1<'_, f64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        self.expanded(py, weights.as_slice()?)
-    }
-}
-
-impl Refit {
-    /// The coefficients, vectors x outputs, that weights of the features stand for: output by output, as each takes as
-    /// many products as there are pairs of features.
-    fn expanded<'py>(
-        &self,
-        py: Python<'py>,
-        weights: &[f64],
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let weights = match weights {
+            Some(weights) => weights.as_slice()?.to_vec(),
+            None => py.detach(|| lock(&self.problem).weights()),
+        };
         let rank = self.rank;
         let outputs = weights.len() / rank;
         let mut coefs = memory::zeros("the coefficients", &[self.landmarks, outputs])?;
