@@ -384,7 +384,8 @@ def interrupts(random: np.random.Generator) -> None:
         except KeyboardInterrupt:
             pass
     finite(model, X)
-    check(model.t_ == model._trainer.t, f"{name}: t_ is {model.t_}, not {model._trainer.t}")
+    t = model._trainer.facts.t
+    check(model.t_ == t, f"{name}: t_ is {model.t_}, not {t}")
     finite(model.partial_fit(X, y), X)
     if hasattr(other, "classes_"):
         finite(other, X)

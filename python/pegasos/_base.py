@@ -150,7 +150,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     ) -> tuple[Data, np.ndarray]:
         """Examples as trainers take them, and their classes: ``classes``, or all that occur."""
         # Weights that exist stay in their precision.
-        dtype: Any = [np.float64, np.float32] if reset else np.dtype(self._trainer.dtype)
+        dtype: Any = [np.float64, np.float32] if reset else np.dtype(self._trainer.made.dtype)
         X, y = validate_data(
             self,
             sound(X, dtype),
@@ -195,9 +195,9 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if not isinstance(error, Interrupted):
                 self.__dict__.clear()
                 self.__dict__.update(before)
-                if hasattr(self, "_trainer") and self._trainer.t != self.t_:
+                if hasattr(self, "_trainer") and self._trainer.facts.t != self.t_:
                     # One that learns in place, stopped by what nothing could foresee: steps that stand.
-                    self.t_ = self._trainer.t
+                    self.t_ = self._trainer.facts.t
                     self._export()
             raise
 
@@ -208,7 +208,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             try:
                 yield
             except KeyboardInterrupt as error:
-                if run.trainer.t == 0 and not run.ascends:
+                if run.trainer.facts.t == 0 and not run.ascends:
                     raise
                 # What has been learned so far is a model too, which nobody has evaluated.
                 run.objective = run.dual = np.nan
@@ -416,7 +416,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         self._trainer, self._seed, self._epoch = run.trainer, run.seed, run.epoch
         self.classes_ = classes
         self.n_iter_ = len(run.losses)
-        self.t_ = run.trainer.t
+        self.t_ = run.trainer.facts.t
         self.loss_curve_ = run.losses
         self.objective_ = run.objective
         self.dual_objective_ = run.dual
@@ -466,7 +466,7 @@ class Run:
         while (told := fit.epoch(progress)) is not None:
             loss, self.objective, self.dual = told
             self.losses.append(loss)
-            if self.trainer.kind != "linear":
+            if self.trainer.made.kind != "linear":
                 self.records.extend(fit.records)
             if bar is not None and not np.isnan(self.objective):
                 known = {"objective": f"{self.objective:.6g}", "gap": f"{self.gap:.2g}"}

@@ -83,7 +83,7 @@ class Budget(Room):
         refine = machine._choice("refine")
         for left in reversed(range(machine._choice("refine_rounds") if refine else 1)):
             self._place(run, data, order)
-            if refine and run.trainer.spans:
+            if refine and run.trainer.facts.spans:
                 alphas = np.array([machine.alpha])
                 machine._solve(run, data, alphas, last=left == 0, stacklevel=7)
 
@@ -122,10 +122,10 @@ class BudgetedMachine(KernelMachine):
     def mean_gradient_error_(self) -> float:
         """What the budget has cost, per step: the mean of ``||dw||/eta``."""
         check_is_fitted(self)
-        if self._trainer.kind != "budget":
+        if self._trainer.made.kind != "budget":
             return 0.0
-        steps, *_, error = self._trainer.totals
-        return float(error / steps) if steps else 0.0
+        facts = self._trainer.facts
+        return facts.gradient_error / facts.steps if facts.steps else 0.0
 
     @property
     def history_(self) -> dict[str, np.ndarray]:

@@ -406,7 +406,7 @@ class KernelPegasosClassifier(RefittedMachine):
         step = max(1, 2**22 // max(1, coefs.shape[1]))
         for start in range(0, X.shape[0], step):
             parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
-        scores = np.concatenate(parts).astype(trainer.dtype, copy=False)
+        scores = np.concatenate(parts).astype(trainer.made.dtype, copy=False)
         assert_all_finite(scores, input_name="the scores of X")
         return scores.ravel() if scores.shape[1] == 1 else scores
 

@@ -420,7 +420,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         check_is_fitted(self)
         # Single precision is widened for weights in double, not the other way.
         dtype: Any = np.float64
-        if self._trainer.dtype == "float32":
+        if self._trainer.made.dtype == "float32":
             dtype = [np.float64, np.float32]
         X = validate_data(
             self,
@@ -511,7 +511,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _learns_in_place(self, data: Data) -> bool:
-        return data.stored < self._trainer.size
+        return data.stored < self._trainer.facts.size
 
     def _first_step(self, data: Data) -> float:
         """The offset ``t0`` of the step count."""
@@ -574,7 +574,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             for problem in parts["problems"]:
                 problem.update(u=np.empty(0), ub=np.empty(0), sum_a=0.0, sum_q=0.0)
             first = parts["params"]["average_from"]
-            parts["params"]["average_from"] = max(first, self._trainer.t + 1)
+            parts["params"]["average_from"] = max(first, self._trainer.facts.t + 1)
         return Trainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Exported:
         """Coefficients, (outputs, n_sv); row numbers and counts, where they are known."""
         found = self.trainer.result()
         coefs, rows, counts = found if isinstance(found, tuple) else (found, None, None)
-        return coefs.reshape(-1, self.outputs).T.astype(self.trainer.dtype), rows, counts
+        return coefs.reshape(-1, self.outputs).T.astype(self.trainer.made.dtype), rows, counts
 
     @cached_property
     def vectors(self) -> Any:
@@ -161,7 +161,7 @@ class KernelMachine(_PegasosBase):
             If X is not as described, or a score overflows.
         """
         check_is_fitted(self)
-        dtype = np.dtype(self._trainer.dtype)
+        dtype = np.dtype(self._trainer.made.dtype)
         X = validate_data(
             self,
             sound(X, dtype),
@@ -214,14 +214,14 @@ class KernelMachine(_PegasosBase):
 
     def _export(self) -> None:
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        sparse = issparse(getattr(self, "_fitted_X", None)) or self._trainer.sparse
+        sparse = issparse(getattr(self, "_fitted_X", None)) or self._trainer.made.sparse
         self._exported = Exported(self._trainer, self.n_features_in_, sparse, outputs)
 
     # -- training
 
     def _scores(self, trainer: Trainer, X: Any) -> np.ndarray:
         flat = trainer.scores(as_data(X).examples, threads=thread_count(self.n_jobs))
-        scores = flat.reshape(X.shape[0], -1).astype(trainer.dtype, copy=False)
+        scores = flat.reshape(X.shape[0], -1).astype(trainer.made.dtype, copy=False)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
@@ -270,7 +270,7 @@ class KernelMachine(_PegasosBase):
             # Another kind of mean begins here.
             parts.update(u=np.empty(0), sum_a=0.0, sum_q=0.0)
             first = parts["params"]["average_from"]
-            parts["params"]["average_from"] = max(first, trainer.t + 1)
+            parts["params"]["average_from"] = max(first, trainer.facts.t + 1)
         return Trainer.from_parts(parts)
 
     def _chosen(self) -> dict[str, Any]:
@@ -352,10 +352,10 @@ class KernelMachine(_PegasosBase):
             raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
         if not np.isfinite(coefs).all():
             raise ValueError("the coefficients must be finite")
-        if self._trainer.n_features != self.n_features_in_:
+        if self._trainer.made.n_features != self.n_features_in_:
             raise ValueError(
                 f"support vectors must have {self.n_features_in_} features, "
-                f"got {self._trainer.n_features}"
+                f"got {self._trainer.made.n_features}"
             )
 
     def _note(self, run: Run, classes: np.ndarray) -> None:

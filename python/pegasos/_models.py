@@ -272,8 +272,9 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         trainer = Trainer.from_parts(parts)
     except TypeError as error:
         raise ValueError(f"an entry of the trainer has a wrong type or shape: {error}") from error
-    if trainer.kind != estimator._kind:
-        raise ValueError(f"its trainer must be of kind {estimator._kind!r}, got {trainer.kind!r}")
+    kind = trainer.made.kind
+    if kind != estimator._kind:
+        raise ValueError(f"its trainer must be of kind {estimator._kind!r}, got {kind!r}")
     estimator._settle(
         Run(
             trainer,

@@ -223,4 +223,4 @@ class OnlineGradientClassifier(PegasosClassifier):
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         super()._settle(run, classes)
-        self.cumulative_loss_, self.regret_bound_ = run.trainer.regret()
+        self.cumulative_loss_, self.regret_bound_ = run.trainer.facts.regret

@@ -159,7 +159,7 @@ class RefittedMachine(BudgetedMachine):
                 self.refit_path_ = path
             run.objective, run.dual, loss, visits = solve(data.weight, tol)
         run.losses.append(loss)
-        steps = max(visits, _WORTH * data.n - run.trainer.t)
+        steps = max(visits, _WORTH * data.n - run.trainer.facts.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"
@@ -185,7 +185,7 @@ class RefittedMachine(BudgetedMachine):
                 raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
             # The mean loss is over the rows of the part, while the solver counts all.
             part = len(train) / data.n
-            solver.restart(float(alphas[0]) * part)
+            solver.set_alpha(float(alphas[0]) * part, anew=True)
             for i, alpha in enumerate(alphas):
                 solver.set_alpha(float(alpha) * part)
                 solve(of_train, _ROUGH_PATH)
@@ -234,7 +234,7 @@ class RefittedMachine(BudgetedMachine):
             linear.partial_fit(z, data.codes, classes=codes, sample_weight=data.weight)
         if trainer is None:
             raise ValueError("X must hold at least one batch, got none")
-        trainer.set_coefs(solver.expand(linear.coef_.astype(float).ravel()), linear.t_)
+        trainer.set_coefs(solver.coefs(linear.coef_.astype(float).ravel()), linear.t_)
         self.__dict__.pop("refit_path_", None)
         self._note(Run(trainer, self._seed, self._epoch), self.classes_)
         return self

@@ -13,8 +13,9 @@ use crate::scalar::Scalar;
 pub(crate) struct Solving {
     policy: Policy,
     course: Course,
-    /// The problem at hand.
+    /// The problem at hand, and whether it is begun.
     problem: usize,
+    begun: bool,
     /// Certificates and mean losses of those before, summed, and the most visits that any took.
     pub(crate) sum: Event,
     visits: u64,
@@ -27,7 +28,7 @@ impl Solving {
             Policy { solver: Solver::Auto, tol: Some(tol), max_epochs, seed, ..Policy::default() };
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
         let sum = Event { loss: 0.0, certificate, visits: 0 };
-        Solving { policy, course: Course::new(policy), problem: 0, sum, visits: 0 }
+        Solving { policy, course: Course::new(policy), problem: 0, begun: false, sum, visits: 0 }
     }
 
     /// Does about so many rows' work: how many were visited, and whether a part of another kind comes next; `None` when
@@ -40,6 +41,9 @@ impl Solving {
     ) -> Result<Option<(usize, bool)>, Error> {
         if self.problem == refit.problems() {
             return Ok(None);
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            refit.turn_to(self.problem);
         }
         let mut none = |_| -> Result<Box<dyn Order + Send>, Error> { Ok(Box::new(0..0)) };
         match self.course.advance(refit, data, &mut none, size)? {
@@ -54,11 +58,8 @@ impl Solving {
                 self.sum.certificate += self.course.event().certificate;
                 self.sum.visits = self.sum.visits.max(self.visits);
                 self.visits = 0;
-                self.problem += 1;
+                (self.problem, self.begun) = (self.problem + 1, false);
                 self.course = Course::new(self.policy);
-                if self.problem < refit.problems() {
-                    refit.turn_to(self.problem);
-                }
                 Ok(Some((0, true)))
             }
         }
@@ -76,7 +77,6 @@ impl<S: Scalar, L: Loss + Clone + Send> Refit<S, L> {
         seed: u64,
     ) -> Result<Certificate, Error> {
         let mut solving = Solving::new(tol, max_epochs, seed);
-        self.turn_to(0);
         while solving.advance(self, data, usize::MAX)?.is_some() {}
         Ok(solving.sum.certificate)
     }

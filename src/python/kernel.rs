@@ -1,19 +1,19 @@
 //! Kernel problems, on a budget or not: how they are made, from nothing or from parts, and what is told of them.
 
-use std::any::Any;
-
+use numpy::PyArray1;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Common, Parts, array, check_format, get, item, maybe_array, scale};
-use super::trainer::{Made, Model, Problem};
-use super::unknown;
-use crate::fit::Course;
+use super::linear::Start;
+use super::parts::{Common, Part, Told, check_format, parts, told};
+use super::trainer::{Facts, Made, Model, On, Problem, Task, no_budget};
+use super::{choice, unknown};
 use crate::{
     Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples, Expansion,
-    ExpansionState, Hinge, Kernel, KernelProblem, Loss, Machine, Maintenance, Matrix, Order,
-    Params, Progress, Record, Report, Schedule, Trainer, memory,
+    ExpansionState, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine, Maintenance, Matrix,
+    Params, Record, Report, Schedule, Trainer, memory,
 };
 
 /// What kernel problems need to know beside the parameters of all: a dictionary with these keys.
@@ -31,14 +31,14 @@ struct PyKernel {
 impl PyKernel {
     fn kernel(&self) -> PyResult<Kernel> {
         let &PyKernel { gamma, coef0, degree, .. } = self;
-        Ok(match self.kernel.as_str() {
-            "linear" => Kernel::Linear,
-            "rbf" => Kernel::Rbf { gamma },
-            "poly" => Kernel::Poly { gamma, coef0, degree },
-            "sigmoid" => Kernel::Sigmoid { gamma, coef0 },
-            "precomputed" => Kernel::Precomputed,
-            other => return Err(unknown("kernel", other)),
-        })
+        let kernels = [
+            ("linear", Kernel::Linear),
+            ("rbf", Kernel::Rbf { gamma }),
+            ("poly", Kernel::Poly { gamma, coef0, degree }),
+            ("sigmoid", Kernel::Sigmoid { gamma, coef0 }),
+            ("precomputed", Kernel::Precomputed),
+        ];
+        choice("kernel", &self.kernel, &kernels)
     }
 }
 
@@ -58,22 +58,84 @@ struct PyBudget {
 impl PyBudget {
     fn maintenance(&self) -> PyResult<Maintenance> {
         let &PyBudget { seed, threshold, margin, .. } = self;
-        Ok(match self.maintenance.as_str() {
-            "remove" => Maintenance::Remove,
-            "random" => Maintenance::Random { seed },
-            "project" => Maintenance::Project,
-            "merge" => Maintenance::Merge,
-            "projectron" => Maintenance::Projectron { threshold, margin },
-            other => return Err(unknown("maintenance", other)),
-        })
+        let strategies = [
+            ("remove", Maintenance::Remove),
+            ("random", Maintenance::Random { seed }),
+            ("project", Maintenance::Project),
+            ("merge", Maintenance::Merge),
+            ("projectron", Maintenance::Projectron { threshold, margin }),
+        ];
+        choice("maintenance", &self.maintenance, &strategies)
+    }
+}
+
+/// All that is stored of a problem beside what it was made with.
+struct Parts<W, S> {
+    format: u32,
+    total: Report,
+    updates: u64,
+    t: u64,
+    /// What w holds beside its vectors.
+    w: W,
+    vectors: Vectors<S>,
+}
+parts!([W: Part, S: Number] Parts<W, S> { format, total, updates, t, w, vectors });
+
+/// Rows: in compressed-sparse-row form, or all features of each.
+struct Vectors<S> {
+    indptr: Option<Vec<i64>>,
+    indices: Option<Vec<i64>>,
+    values: Vec<S>,
+}
+parts!([S: Number] Vectors<S> { indptr, indices, values });
+
+impl<S: Number> Vectors<S> {
+    /// Those of this w in compressed-sparse-row form.
+    fn sparse<H: Stored<Scalar = S>>(w: &H) -> Self {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for k in 0..w.n_vectors() {
+            w.for_each(k, &mut |j, x| {
+                indices.push(j as i64);
+                values.push(x);
+            });
+            indptr.push(indices.len() as i64);
+        }
+        Vectors { indptr: Some(indptr), indices: Some(indices), values }
+    }
+
+    /// The same with all features, so that their number is that of an array.
+    fn dense<H: Stored<Scalar = S>>(w: &H, n_features: usize) -> Result<Self, Error> {
+        let mut values = memory::zeros("the support vectors", &[w.n_vectors(), n_features])?;
+        for (k, features) in values.chunks_mut(n_features).enumerate() {
+            w.for_each(k, &mut |j, x| features[j] = x);
+        }
+        Ok(Vectors { indptr: None, indices: None, values })
+    }
+
+    /// The rows, once they are checked.
+    fn matrix(&self, n_features: usize) -> Result<Matrix<'_, S>, Error> {
+        let rows: Matrix<'_, S> = match (&self.indptr, &self.indices) {
+            (None, _) => {
+                let n_rows = self.values.len() / n_features.max(1);
+                Dense::new(&self.values, n_rows, n_features)?.into()
+            }
+            (Some(indptr), Some(indices)) if indptr.len() > 1 => {
+                Csr::new(indptr, indices, &self.values, n_features)?.into()
+            }
+            _ => Dense::new(&[], 0, n_features)?.into(),
+        };
+        let labels = memory::zeros("labels", &[rows.n_rows()])?;
+        Examples::new(rows, &labels, None)?.check(0..rows.n_rows())?;
+        Ok(rows)
     }
 }
 
 /// What the Python package wants of a w of support vectors.
 pub(super) trait Stored: Machine<Scalar: Number> + 'static {
-    const KIND: &'static str;
     /// Of its parts; a change of their keys' meaning gets a new number.
     const FORMAT: u32;
+    /// What it holds beside the vectors.
+    type State: Part + Send + 'static;
     /// One without vectors.
     fn make(
         kernel: Kernel,
@@ -81,10 +143,9 @@ pub(super) trait Stored: Machine<Scalar: Number> + 'static {
         made: &Made,
         params: &Bound<'_, PyDict>,
     ) -> PyResult<Self>;
-    /// Gives it, without vectors yet, those among the parts and all else that it held.
-    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()>;
-    /// What it holds beside the vectors.
-    fn set(&self, parts: &mut Parts);
+    fn state(&self) -> Self::State;
+    /// Gives it, without vectors yet, these and all else that it held.
+    fn take(&mut self, x: &Matrix<'_, Self::Scalar>, state: &Self::State) -> Result<(), Error>;
     /// The parameters of its trainer, given those of kernel problems in general.
     fn adapt(&self, params: Params) -> Params {
         params
@@ -96,8 +157,8 @@ pub(super) trait Stored: Machine<Scalar: Number> + 'static {
         self.n_vectors() > 0
     }
     /// Other coefficients, where they can be had.
-    fn with_coefs(&self, _coefs: &[f64]) -> Result<Option<Self>, Error> {
-        Ok(None)
+    fn with_coefs(&self, _coefs: &[f64]) -> Result<Self, Error> {
+        Err(no_budget())
     }
     /// Whether vectors are columns of a precomputed matrix, which have no features.
     fn are_columns(&self) -> bool {
@@ -105,9 +166,16 @@ pub(super) trait Stored: Machine<Scalar: Number> + 'static {
     }
 }
 
+/// What an expansion holds beside the vectors; which rows they are, where those have numbers.
+pub(super) struct Numbered<S> {
+    rows: Option<Vec<i64>>,
+    state: ExpansionState<S>,
+}
+parts!([S: Number] Numbered<S> { rows, state });
+
 impl<S: Number> Stored for Expansion<S> {
-    const KIND: &'static str = "kernel";
     const FORMAT: u32 = 4;
+    type State = Numbered<S>;
 
     fn make(kernel: Kernel, outputs: usize, made: &Made, _: &Bound<'_, PyDict>) -> PyResult<Self> {
         Ok(match made.sparse {
@@ -116,35 +184,20 @@ impl<S: Number> Stored for Expansion<S> {
         })
     }
 
-    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
-        let state = ExpansionState {
-            v: array(parts, "v")?,
-            u: array(parts, "u")?,
-            scale: scale(parts)?,
-            counts: array(parts, "counts")?,
-            norms: array(parts, "norms")?,
-        };
-        let numbers: Option<Vec<usize>> = maybe_array::<i64>(parts, "rows")?
-            .map(|rows| rows.into_iter().map(|i| i as usize).collect());
+    fn state(&self) -> Numbered<S> {
+        let rows = self.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
+        Numbered { rows, state: Expansion::state(self) }
+    }
+
+    fn take(&mut self, x: &Matrix<'_, S>, state: &Numbered<S>) -> Result<(), Error> {
+        let numbers = state.rows.as_ref();
+        let numbers: Option<Vec<usize>> =
+            numbers.map(|rows| rows.iter().map(|&i| i as usize).collect());
         if numbers.is_some() {
             // Of a matrix that is gone.
             self.number_rows(0)?;
         }
-        with_vectors(parts, self.n_features(), |vectors| match vectors {
-            Some(vectors) => self.restore(vectors, numbers.as_deref(), &state),
-            None => Ok(()),
-        })
-    }
-
-    fn set(&self, parts: &mut Parts) {
-        let state = self.state();
-        parts.set_array("v", state.v);
-        parts.set_array("u", state.u);
-        parts.set_array("counts", state.counts);
-        let rows = self.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
-        parts.set_maybe::<i64>("rows", rows);
-        parts.set_array("norms", state.norms);
-        parts.set_scale(&state.scale);
+        self.restore(x, numbers.as_deref(), &state.state)
     }
 
     fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, S)) {
@@ -161,8 +214,8 @@ impl<S: Number> Stored for Expansion<S> {
 }
 
 impl<S: Number> Stored for Budgeted<S> {
-    const KIND: &'static str = "budget";
     const FORMAT: u32 = 3;
+    type State = BudgetedState;
 
     fn make(
         kernel: Kernel,
@@ -178,32 +231,12 @@ impl<S: Number> Stored for Budgeted<S> {
         })
     }
 
-    fn take(&mut self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
-        let state = BudgetedState {
-            v: array(parts, "v")?,
-            u: array(parts, "u")?,
-            scale: scale(parts)?,
-            born: array(parts, "born")?,
-            added: get(parts, "added")?,
-            evicted: get(parts, "evicted")?,
-            norms: array(parts, "norms")?,
-        };
-        let d = self.n_features();
-        with_vectors(parts, d, |vectors| match vectors {
-            Some(vectors) => self.restore(vectors, &state),
-            None => self.restore(&Dense::new(&[], 0, d)?.into(), &state),
-        })
+    fn state(&self) -> BudgetedState {
+        Budgeted::state(self)
     }
 
-    fn set(&self, parts: &mut Parts) {
-        let state = self.state();
-        parts.set_array("v", state.v);
-        parts.set_array("u", state.u);
-        parts.set_array("born", state.born);
-        parts.set("added", state.added);
-        parts.set("evicted", state.evicted);
-        parts.set_array("norms", state.norms);
-        parts.set_scale(&state.scale);
+    fn take(&mut self, x: &Matrix<'_, S>, state: &BudgetedState) -> Result<(), Error> {
+        self.restore(x, state)
     }
 
     /// Projectron is a perceptron: steps of 1 that never fade.
@@ -225,26 +258,24 @@ impl<S: Number> Stored for Budgeted<S> {
         Budgeted::spans(self)
     }
 
-    fn with_coefs(&self, coefs: &[f64]) -> Result<Option<Self>, Error> {
+    fn with_coefs(&self, coefs: &[f64]) -> Result<Self, Error> {
         let mut w = self.clone();
         w.set_coefs(coefs)?;
-        Ok(Some(w))
+        Ok(w)
     }
 }
 
-/// A problem, from nothing or from parts; on a budget where parts or `bounded` say so.
+/// A problem, from nothing or from parts.
 pub(super) fn make(
-    dtype: &str,
     made: &Made,
     params: &Bound<'_, PyDict>,
-    bounded: bool,
-    parts: Option<&Bound<'_, PyDict>>,
+    start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
-    match (dtype, bounded) {
-        ("float32", false) => of_classes::<Expansion<f32>>(made, params, parts),
-        ("float64", false) => of_classes::<Expansion<f64>>(made, params, parts),
-        ("float32", true) => of_classes::<Budgeted<f32>>(made, params, parts),
-        ("float64", true) => of_classes::<Budgeted<f64>>(made, params, parts),
+    match (made.dtype.as_str(), made.kind == "budget") {
+        ("float32", false) => of_classes::<Expansion<f32>>(made, params, start),
+        ("float64", false) => of_classes::<Expansion<f64>>(made, params, start),
+        ("float32", true) => of_classes::<Budgeted<f32>>(made, params, start),
+        ("float64", true) => of_classes::<Budgeted<f64>>(made, params, start),
         (other, _) => Err(unknown("dtype", other)),
     }
 }
@@ -252,11 +283,11 @@ pub(super) fn make(
 fn of_classes<H: Stored>(
     made: &Made,
     params: &Bound<'_, PyDict>,
-    parts: Option<&Bound<'_, PyDict>>,
+    start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
     match made.classes {
-        2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, made, params, parts),
-        classes => problem::<H, _>(CrammerSinger { classes }, made, params, parts),
+        2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, made, params, start),
+        classes => problem::<H, _>(CrammerSinger { classes }, made, params, start),
     }
 }
 
@@ -264,24 +295,19 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
     loss: L,
     made: &Made,
     params: &Bound<'_, PyDict>,
-    parts: Option<&Bound<'_, PyDict>>,
+    start: Start<'_, '_>,
 ) -> PyResult<Box<dyn Problem>> {
     let (common, parsed): (Common, PyKernel) = (params.extract()?, params.extract()?);
     memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
     let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
     let (mut t, mut updates, mut total) = (0, 0, Report::default());
-    if let Some(parts) = parts {
+    if let Start::Parts(parts) = start {
         check_format(parts, H::FORMAT)?;
-        (t, updates) = (get(parts, "t")?, get(parts, "updates")?);
-        total = Report {
-            steps: get(parts, "steps")?,
-            examples: get(parts, "examples")?,
-            mistakes: get(parts, "mistakes")?,
-            degradation: get(parts, "degradation")?,
-            gradient_error: get(parts, "gradient_error")?,
-            ..Report::default()
-        };
-        w.take(parts)?;
+        // Budgets were stored without it once, and compute it.
+        parts.call_method1("setdefault", ("norm2", f64::NAN))?;
+        let parts = Parts::<H::State, H::Scalar>::take(parts, "")?;
+        (t, updates, total) = (parts.t, parts.updates, parts.total);
+        w.take(&parts.vectors.matrix(made.n_features)?, &parts.w)?;
     }
     let params = w.adapt(common.params(&loss, parsed.window)?);
     let mut trainer = Trainer::resume(w, loss, params, t)?;
@@ -289,140 +315,45 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
     Ok(Box::new(KernelProblem::resume(trainer, total)))
 }
 
-/// Calls `f` with the vectors among the parts, once they are checked; with `None` if there are none.
-fn with_vectors<S: Number>(
-    parts: &Bound<'_, PyDict>,
-    n_features: usize,
-    f: impl FnOnce(Option<&Matrix<'_, S>>) -> Result<(), Error>,
-) -> PyResult<()> {
-    let values: Vec<S> = array(parts, "values")?;
-    let (indptr, indices);
-    let vectors: Matrix<'_, S> = if item(parts, "indptr")?.is_none() {
-        if values.is_empty() {
-            return Ok(f(None)?);
-        }
-        Dense::new(&values, values.len() / n_features.max(1), n_features)?.into()
-    } else {
-        (indptr, indices) = (array::<i64>(parts, "indptr")?, array::<i64>(parts, "indices")?);
-        if indptr.len() == 1 {
-            return Ok(f(None)?);
-        }
-        Csr::new(&indptr, &indices, &values, n_features)?.into()
-    };
-    let labels = memory::zeros("labels", &[vectors.n_rows()])?;
-    Examples::new(vectors, &labels, None)?.check(0..vectors.n_rows())?;
-    Ok(f(Some(&vectors))?)
-}
-
-/// Adds the vectors in compressed-sparse-row form.
-fn set_vectors<H: Stored>(w: &H, parts: &mut Parts) {
-    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-    for k in 0..w.n_vectors() {
-        w.for_each(k, &mut |j, x| {
-            indices.push(j as i64);
-            values.push(x);
-        });
-        indptr.push(indices.len() as i64);
-    }
-    parts.set_array::<i64>("indptr", indptr);
-    parts.set_array::<i64>("indices", indices);
-    parts.set_array("values", values);
-}
-
 impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L> {
-    fn kind(&self) -> &'static str {
-        H::KIND
-    }
-
-    fn dtype(&self) -> &'static str {
-        H::Scalar::DTYPE
-    }
-
-    fn t(&self) -> u64 {
-        self.trainer().t()
-    }
-
     fn copy(&mut self) -> Result<Box<dyn Problem>, Error> {
         Ok(Box::new(KernelProblem::copy(self)?))
     }
 
-    fn size(&self) -> usize {
-        0
-    }
-
-    fn width(&self) -> usize {
-        usize::MAX
-    }
-
-    fn cost(&self, n_features: usize) -> usize {
-        crate::Problem::cost(self, n_features)
+    fn facts(&self) -> Facts {
+        let Report { steps, gradient_error, .. } = self.total();
+        Facts {
+            t: self.trainer().t(),
+            size: 0,
+            width: usize::MAX,
+            steps,
+            gradient_error,
+            spans: self.trainer().hypothesis().spans(),
+            regret: (f64::NAN, f64::NAN),
+        }
     }
 
     fn survives(&self, norm2: f64, weight: f64) -> bool {
         self.trainer().survives(norm2, weight)
     }
 
-    fn advance(
-        &mut self,
-        course: &mut Course,
-        data: &View<'_>,
-        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
-        size: usize,
-    ) -> Result<Progress, Error> {
-        course.advance(self, data.of::<H::Scalar>()?, order, size)
-    }
-
-    fn end_ascent(&mut self, data: &View<'_>) -> Result<(), Error> {
-        crate::Problem::end_ascent(self, data.of::<H::Scalar>()?)
-    }
-
-    fn seen(&self) -> Report {
-        crate::Problem::seen(self)
+    fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error> {
+        Ok(Box::new(On(self, data.of::<H::Scalar>()?)))
     }
 
     fn model(&mut self) -> Result<Model, Error> {
         Ok(H::Scalar::model(crate::Model::Kernel(KernelProblem::model(self)?)))
     }
 
-    fn parts(&self, made: &Made) -> Result<Parts, Error> {
+    fn parts(&self, made: &Made) -> Result<Told, Error> {
         let (trainer, w) = (self.trainer(), self.trainer().hypothesis());
-        let mut parts = Parts::default();
-        parts.set("format", H::FORMAT);
-        parts.set("dtype", H::Scalar::DTYPE);
-        parts.set("n_features", made.n_features);
-        parts.set("sparse", made.sparse);
-        parts.set("classes", made.classes);
-        let total = KernelProblem::total(self);
-        parts.set("steps", total.steps);
-        parts.set("examples", total.examples);
-        parts.set("mistakes", total.mistakes);
-        parts.set("degradation", total.degradation);
-        parts.set("gradient_error", total.gradient_error);
-        parts.set("updates", trainer.updates());
-        parts.set("t", trainer.t());
-        w.set(&mut parts);
-        // Of dense rows all features, so that their number is that of an array; columns need none.
-        if made.sparse || w.are_columns() {
-            set_vectors(w, &mut parts);
-            return Ok(parts);
-        }
-        let sizes = [w.n_vectors(), made.n_features];
-        let mut all: Vec<H::Scalar> = memory::zeros("the support vectors", &sizes)?;
-        for (k, features) in all.chunks_mut(made.n_features).enumerate() {
-            w.for_each(k, &mut |j, x| features[j] = x);
-        }
-        parts.set_maybe::<i64>("indptr", None);
-        parts.set_maybe::<i64>("indices", None);
-        parts.set_array("values", all);
-        Ok(parts)
-    }
-
-    fn total(&self) -> Report {
-        KernelProblem::total(self)
-    }
-
-    fn spans(&self) -> bool {
-        self.trainer().hypothesis().spans()
+        let vectors = match made.sparse || w.are_columns() {
+            true => Vectors::sparse(w),
+            false => Vectors::dense(w, made.n_features)?,
+        };
+        let (total, updates, t) = (self.total(), trainer.updates(), trainer.t());
+        let parts = Parts { format: H::FORMAT, total, updates, t, w: w.state(), vectors };
+        Ok(told(move |py| Ok(parts.dict(py)?.into_any())))
     }
 
     fn assume_positive(&mut self) {
@@ -435,10 +366,8 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
 
     fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error> {
         self.trainer().check_copy()?;
-        match self.trainer().hypothesis().with_coefs(coefs)? {
-            Some(w) => self.trainer_mut().jump(w, steps),
-            None => Err(Error::parameter("budget", "None", "a number where coefficients are set")),
-        }
+        let w = self.trainer().hypothesis().with_coefs(coefs)?;
+        self.trainer_mut().jump(w, steps)
     }
 
     fn record(&mut self, every: Option<u64>) {
@@ -449,28 +378,26 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         KernelProblem::records(self).to_vec()
     }
 
-    fn result(&mut self) -> Result<Parts, Error> {
+    fn result(&mut self) -> Result<Told, Error> {
         let w = KernelProblem::model(self)?;
-        let mut coefs = vec![0.0; w.n_vectors() * crate::Hypothesis::outputs(&*w)];
-        for (slot, coef) in coefs.chunks_mut(crate::Hypothesis::outputs(&*w)).enumerate() {
+        let mut coefs = vec![0.0; w.n_vectors() * w.outputs()];
+        for (slot, coef) in coefs.chunks_mut(w.outputs()).enumerate() {
             w.coef(slot, coef);
         }
-        let mut parts = Parts::default();
-        parts.set_array("values", coefs);
-        if H::EVALUATES {
-            parts.set_maybe("rows", w.rows().map(<[u32]>::to_vec));
-            parts.set_array("counts", w.counts().to_vec());
-        }
-        Ok(parts)
+        Ok(told(move |py| {
+            // On a budget nobody knows.
+            let rows = w.rows().filter(|_| H::EVALUATES).map(|rows| PyArray1::from_slice(py, rows));
+            let counts = H::EVALUATES.then(|| PyArray1::from_slice(py, w.counts()));
+            (PyArray1::from_vec(py, coefs), rows, counts).into_bound_py_any(py)
+        }))
     }
 
-    fn vectors(&self) -> Parts {
-        let mut parts = Parts::default();
-        set_vectors(self.trainer().hypothesis(), &mut parts);
-        parts
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn vectors(&self) -> Told {
+        let Vectors { indptr, indices, values } = Vectors::sparse(self.trainer().hypothesis());
+        told(move |py| {
+            let numbers = |of: Option<Vec<i64>>| of.map(|of| PyArray1::from_vec(py, of));
+            (numbers(indptr), numbers(indices), PyArray1::from_vec(py, values))
+                .into_bound_py_any(py)
+        })
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! * [`Examples`](examples::Examples) holds the arrays of one call: borrowed, never copied, looked at once.
 //! * [`Trainer`](trainer::Trainer) is one dynamic problem behind a lock, which is taken for a piece of work at a time, so
-//!   that one thread may ask for the model while another trains; [`Fit`](trainer::Fit) runs the crate's policy on it and
-//!   tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//!   that one thread may ask for the model while another trains; it tells what it was made with
+//!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
+//!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 
@@ -19,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -203,12 +205,26 @@ fn unknown(name: &str, value: &str) -> PyErr {
     PyValueError::new_err(format!("{name} has no choice {value:?}"))
 }
 
+/// The one of these with the name `value`, of a parameter.
+fn choice<T: Copy>(parameter: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let found = choices.iter().find(|(name, _)| *name == value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| unknown(parameter, value))
+}
+
+/// Rows by number.
+fn numbers(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
+    // A negative number becomes one that no row has.
+    Ok(rows.as_slice()?.iter().map(|&i| i as usize).collect())
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_class::<examples::Examples>()?;
+    m.add_class::<trainer::Made>()?;
+    m.add_class::<trainer::Facts>()?;
     m.add_class::<trainer::Trainer>()?;
     m.add_class::<trainer::Fit>()?;
     m.add_class::<refit::Refit>()

@@ -1,13 +1,15 @@
 //! Parameters, and parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
 
 use numpy::{Element, PyArray1, PyReadonlyArray1};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::unknown;
-use crate::{Average, Ball, Block, Loss, Params, Scaled};
+use super::choice;
+use super::examples::Number;
+use crate::{
+    Average, Ball, Block, BudgetedState, ExpansionState, LinearState, Loss, Params, Report, Scaled,
+};
 
 /// The parameters of every problem, as Python gives them: a dictionary with these keys.
 #[derive(FromPyObject)]
@@ -24,91 +26,46 @@ pub(super) struct Common {
 impl Common {
     /// An average of recent iterates reaches back so many updates.
     pub(super) fn params(&self, loss: &impl Loss, window: u64) -> PyResult<Params> {
+        let averages = [
+            ("none", Average::None),
+            ("uniform", Average::Uniform),
+            ("polynomial", Average::Polynomial),
+            ("recent", Average::Recent { window }),
+        ];
         let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
         Ok(Params {
             lambda: self.alpha,
             set: radius.map(|radius| Ball { radius }),
             block: Block::Mean(self.batch_size),
-            average: match self.average.as_str() {
-                "none" => Average::None,
-                "uniform" => Average::Uniform,
-                "polynomial" => Average::Polynomial,
-                "recent" => Average::Recent { window },
-                other => return Err(unknown("average", other)),
-            },
+            average: choice("average", &self.average, &averages)?,
             average_from: self.average_from,
             ..Params::default()
         })
     }
 }
 
-/// A list of named parts, put together with the interpreter released.
-#[derive(Default)]
-pub(super) struct Parts(Vec<(&'static str, Part)>);
+/// What was put together with the interpreter released, and becomes an object once it is back.
+pub(super) type Told = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
 
-/// Makes an object of what it holds.
-type Make = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
-
-/// A number, an array, or parts within.
-pub(super) enum Part {
-    Object(Make),
-    List(Vec<Parts>),
+/// What `f` makes.
+pub(super) fn told<F>(f: F) -> Told
+where
+    F: for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
+{
+    Box::new(f)
 }
 
-impl Parts {
-    /// Adds a number, a string, or `None`.
-    pub(super) fn set<T>(&mut self, name: &'static str, value: T)
-    where
-        T: for<'py> IntoPyObject<'py> + Send + 'static,
-    {
-        let make: Make = Box::new(move |py| value.into_bound_py_any(py));
-        self.0.push((name, Part::Object(make)));
-    }
-
-    /// Adds an array.
-    pub(super) fn set_array<T: Element + 'static>(&mut self, name: &'static str, values: Vec<T>) {
-        let make: Make = Box::new(move |py| Ok(PyArray1::from_vec(py, values).into_any()));
-        self.0.push((name, Part::Object(make)));
-    }
-
-    /// Adds an array, or `None`.
-    pub(super) fn set_maybe<T: Element + 'static>(
-        &mut self,
-        name: &'static str,
-        values: Option<Vec<T>>,
-    ) {
-        match values {
-            Some(values) => self.set_array(name, values),
-            None => self.set(name, None::<bool>),
-        }
-    }
-
-    /// Adds a scale and its sums.
-    pub(super) fn set_scale(&mut self, scale: &Scaled) {
-        self.set("a", scale.a);
-        self.set("norm2", scale.norm2);
-        self.set("sum_a", scale.sum_a);
-        self.set("sum_q", scale.sum_q);
-    }
-
-    /// Adds parts within.
-    pub(super) fn set_list(&mut self, name: &'static str, list: Vec<Parts>) {
-        self.0.push((name, Part::List(list)));
-    }
-
-    /// As Python takes them.
-    pub(super) fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, part) in self.0 {
-            match part {
-                Part::Object(make) => dict.set_item(name, make(py)?)?,
-                Part::List(list) => {
-                    let items = list.into_iter().map(|parts| parts.into_dict(py));
-                    dict.set_item(name, PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?)?;
-                }
-            }
-        }
-        Ok(dict)
+/// What is stored in a dictionary: by its name there, or as several things by names of their own.
+pub(super) trait Part: Sized {
+    /// Adds it to these.
+    fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()>;
+    /// Looks for it among these.
+    fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self>;
+    /// Alone in a dictionary, for those with names of their own.
+    fn dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = PyDict::new(py);
+        self.put(&parts, "")?;
+        Ok(parts)
     }
 }
 
@@ -117,37 +74,89 @@ pub(super) fn item<'py>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<Boun
     item.ok_or_else(|| PyValueError::new_err(format!("parts lack {name:?}")))
 }
 
-/// An item that is a number or the like.
-pub(super) fn get<'py, T>(parts: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
-where
-    T: for<'a> FromPyObject<'a, 'py>,
-{
-    item(parts, name)?.extract().map_err(Into::into)
+/// Python's own numbers and lists.
+macro_rules! plain {
+    ($($of:ty),*) => { $(
+        impl Part for $of {
+            fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+                parts.set_item(name, self)
+            }
+            fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+                item(parts, name)?.extract()
+            }
+        }
+    )* };
+}
+plain!(bool, f64, u32, u64, usize, String, List, super::linear::Targets);
+
+/// Numbers that are a list in Python.
+#[derive(FromPyObject, IntoPyObject)]
+pub(super) struct List(pub(super) Vec<f64>);
+
+/// Else numbers are an array.
+impl<T: Element + Copy> Part for Vec<T> {
+    fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        parts.set_item(name, PyArray1::from_vec(parts.py(), self))
+    }
+
+    fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+        Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
+    }
 }
 
-/// An item that is an array, copied.
-pub(super) fn array<T: Element + Copy>(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
-    Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
+impl<T: Part> Part for Option<T> {
+    fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        match self {
+            Some(part) => part.put(parts, name),
+            None => parts.set_item(name, parts.py().None()),
+        }
+    }
+
+    fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+        if item(parts, name)?.is_none() { Ok(None) } else { T::take(parts, name).map(Some) }
+    }
 }
 
-/// The same, or `None`.
-pub(super) fn maybe_array<T: Element + Copy>(
-    parts: &Bound<'_, PyDict>,
-    name: &str,
-) -> PyResult<Option<Vec<T>>> {
-    if item(parts, name)?.is_none() { Ok(None) } else { array(parts, name).map(Some) }
+/// A list of dictionaries.
+pub(super) struct Dicts<T>(pub(super) Vec<T>);
+
+impl<T: Part> Part for Dicts<T> {
+    fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        let dicts = self.0.into_iter().map(|part| part.dict(parts.py()));
+        parts.set_item(name, PyList::new(parts.py(), dicts.collect::<PyResult<Vec<_>>>()?)?)
+    }
+
+    fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+        let dicts: Vec<Bound<'_, PyDict>> = item(parts, name)?.extract()?;
+        dicts.iter().map(|dict| T::take(dict, "")).collect::<PyResult<_>>().map(Dicts)
+    }
 }
 
-/// A scale and its sums; of a budget, whose norm is computed, without that.
-pub(super) fn scale(parts: &Bound<'_, PyDict>) -> PyResult<Scaled> {
-    let norm2 = if parts.contains("norm2")? { get(parts, "norm2")? } else { f64::NAN };
-    let (a, sum_a, sum_q) = (get(parts, "a")?, get(parts, "sum_a")?, get(parts, "sum_q")?);
-    Ok(Scaled { a, norm2, sum_a, sum_q })
+/// Makes a struct several parts: those fields that are named, and the others as in the struct behind `..`.
+macro_rules! parts {
+    ([$($generics:tt)*] $of:ty { $($field:ident),* $(, ..$others:expr)? }) => {
+        impl<$($generics)*> $crate::python::parts::Part for $of {
+            fn put(self, parts: &Bound<'_, PyDict>, _: &str) -> PyResult<()> {
+                $(self.$field.put(parts, stringify!($field))?;)*
+                Ok(())
+            }
+            fn take(parts: &Bound<'_, PyDict>, _: &str) -> PyResult<Self> {
+                Ok(Self { $($field: Part::take(parts, stringify!($field))?,)* $(..$others)? })
+            }
+        }
+    };
 }
+pub(super) use parts;
+
+parts!([] Scaled { a, norm2, sum_a, sum_q });
+parts!([] Report { steps, examples, mistakes, degradation, gradient_error, ..Report::default() });
+parts!([S: Number] LinearState<S> { v, b, u, ub, constant, scale });
+parts!([S: Number] ExpansionState<S> { v, u, counts, norms, scale });
+parts!([] BudgetedState { v, u, born, added, evicted, norms, scale });
 
 /// Refuses parts of another format than `format`.
 pub(super) fn check_format(parts: &Bound<'_, PyDict>, format: u32) -> PyResult<()> {
-    match get::<u32>(parts, "format")? {
+    match u32::take(parts, "format")? {
         found if found == format => Ok(()),
         found => Err(PyValueError::new_err(format!(
             "parts must have format {format}, got {found}: another version of pegasos wrote them"

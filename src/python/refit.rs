@@ -9,7 +9,7 @@ use pyo3::sync::MutexExt;
 
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
-use super::{FIRST, Left, Pool, in_pieces, lock, work};
+use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
 use crate::fit::Solving;
 use crate::span::Factor;
 use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
@@ -31,9 +31,8 @@ trait Problem: Send {
         data: &View<'_>,
         size: usize,
     ) -> Result<Option<(usize, bool)>, Error>;
-    fn turn_to(&mut self, k: usize);
-    fn set_lambda(&mut self, lambda: f64) -> Result<(), Error>;
-    fn restart(&mut self, lambda: f64) -> Result<(), Error>;
+    /// Another lambda, from the same dual points or from nothing.
+    fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error>;
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
     fn weights(&self) -> Vec<f64>;
     fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]);
@@ -56,16 +55,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         solving.advance(self, data.of::<S>()?, size)
     }
 
-    fn turn_to(&mut self, k: usize) {
-        crate::Refit::turn_to(self, k);
-    }
-
-    fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        crate::Refit::set_lambda(self, lambda)
-    }
-
-    fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        crate::Refit::restart(self, lambda)
+    fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error> {
+        if anew { self.restart(lambda) } else { crate::Refit::set_lambda(self, lambda) }
     }
 
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error> {
@@ -168,14 +159,10 @@ impl Refit {
     }
 
     /// Goes on with another alpha, and maybe other weights of examples that had none, from the same dual
-    /// point.
-    fn set_alpha(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(py.detach(|| lock(&self.problem).set_lambda(alpha))?)
-    }
-
-    /// Starts from nothing again, keeping the features.
-    fn restart(&self, py: Python<'_>, alpha: f64) -> PyResult<()> {
-        Ok(py.detach(|| lock(&self.problem).restart(alpha))?)
+    /// point; or `anew`, from nothing, keeping the features.
+    #[pyo3(signature = (alpha, *, anew = false))]
+    fn set_alpha(&self, py: Python<'_>, alpha: f64, anew: bool) -> PyResult<()> {
+        Ok(py.detach(|| lock(&self.problem).set_lambda(alpha, anew))?)
     }
 
     /// Solves to the relative gap `tol`, or for so many epochs; the objective, its bound, the mean loss, and visits.
@@ -191,11 +178,10 @@ impl Refit {
         threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(f64, f64, f64, u64)> {
-        let mut borrowed = examples.borrow(py)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let mut solving = Solving::new(tol, max_epochs, seed);
-        py.detach(|| lock(&self.problem).turn_to(0));
         let mut tell = |done: usize| match &progress {
             Some(progress) => progress.call1((done,)).map(drop),
             None => Ok(()),
@@ -221,8 +207,8 @@ impl Refit {
         rows: PyReadonlyArray1<'_, i64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let numbers: Vec<usize> = rows.as_slice()?.iter().map(|&i| i as usize).collect();
-        let mut borrowed = examples.borrow(py)?;
+        let numbers = numbers(&rows)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let mut scores = Vec::new();
@@ -234,12 +220,6 @@ impl Refit {
         Ok(PyArray1::from_vec(py, scores))
     }
 
-    /// The coefficients of the support vectors, vectors x outputs, flat.
-    fn coefs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = py.detach(|| lock(&self.problem).weights());
-        self.expanded(py, &weights)
-    }
-
     /// The features of rows, one after the other.
     #[pyo3(signature = (examples, *, threads = 1))]
     fn features<'py>(
@@ -248,31 +228,26 @@ impl Refit {
         examples: PyRef<'_, Examples>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut borrowed = examples.borrow(py)?;
+        let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
         let problem = self.problem.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         problem.features(py, view, &pool)
     }
 
-    /// The coefficients, vectors x outputs, that weights of the features, outputs x rank, stand for.
-    fn expand<'py>(
+    /// The coefficients of the support vectors, vectors x outputs, flat: those that were found, or those that these weights
+    /// of the features, outputs x rank, stand for. Output by output, as each takes as many products as there are pairs of
+    /// features.
+    #[pyo3(signature = (weights = None))]
+    fn coefs<'py>(
         &self,
         py: Python<'py>,
-        weights: PyReadonlyArray1<'_, f64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        self.expanded(py, weights.as_slice()?)
-    }
-}
-
-impl Refit {
-    /// The coefficients, vectors x outputs, that weights of the features stand for: output by output, as each takes as
-    /// many products as there are pairs of features.
-    fn expanded<'py>(
-        &self,
-        py: Python<'py>,
-        weights: &[f64],
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let weights = match weights {
+            Some(weights) => weights.as_slice()?.to_vec(),
+            None => py.detach(|| lock(&self.problem).weights()),
+        };
         let rank = self.rank;
         let outputs = weights.len() / rank;
         let mut coefs = memory::zeros("the coefficients", &[self.landmarks, outputs])?;

@@ -1,87 +1,122 @@
 //! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
 
 use std::any::Any;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::examples::{Examples, Number, Rows, View};
-use super::parts::{Parts, check_format, get, item};
-use super::{FIRST, Left, Pool, first_of, in_pieces, lock, unknown, work};
+use super::examples::{Examples, Number, View};
+use super::linear::{Start, Targets};
+use super::parts::{Part, Told, item, told};
+use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
 use super::{kernel, linear};
 use crate::fit::Course;
-use crate::{Error, Order, Outcome, Policy, Progress, Record, Report, Sampling, Solver, memory};
+use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
 
 /// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
-pub(super) trait Problem: Send {
-    /// "linear", "kernel" or "budget".
-    fn kind(&self) -> &'static str;
-    fn dtype(&self) -> &'static str;
-    fn t(&self) -> u64;
+pub(super) trait Problem: Any + Send {
     /// One that goes on from the same state.
     fn copy(&mut self) -> Result<Box<dyn Problem>, Error>;
-    /// How many weights a copy has to copy; 0 where it is always worth it.
-    fn size(&self) -> usize;
-    /// How many tasks there are side by side.
-    fn width(&self) -> usize;
-    /// See [`crate::Problem::cost`].
-    fn cost(&self, n_features: usize) -> usize;
+    /// Itself at work on these examples.
+    fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error>;
+    /// What is known without work.
+    fn facts(&self) -> Facts;
     /// See [`crate::Trainer::survives`].
     fn survives(&self, norm2: f64, weight: f64) -> bool;
-    /// See [`Course::advance`].
-    fn advance(
-        &mut self,
-        course: &mut Course,
-        data: &View<'_>,
-        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
-        size: usize,
-    ) -> Result<Progress, Error>;
-    /// See [`crate::Problem::end_ascent`].
-    fn end_ascent(&mut self, data: &View<'_>) -> Result<(), Error>;
-    /// What the epoch at hand has seen.
-    fn seen(&self) -> Report;
     /// What predicts.
     fn model(&mut self) -> Result<Model, Error>;
     /// All that it holds, but for ledgers and dual variables.
-    fn parts(&self, made: &Made) -> Result<Parts, Error>;
+    fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
-    fn result(&mut self) -> Result<Parts, Error>;
-    /// What each row of a linear problem has cost and the bound on the regret, summed; nan where they are not counted.
-    fn regret(&self) -> (f64, f64) {
-        (f64::NAN, f64::NAN)
-    }
+    fn result(&mut self) -> Result<Told, Error>;
     /// The average of linear problems, with factors; `None` where they are not of one kind.
-    fn average(&self, _: &[&dyn Problem], _: &[f64]) -> Option<Result<Box<dyn Problem>, Error>> {
+    fn average(
+        &self,
+        _: &[Box<dyn Problem>],
+        _: &[f64],
+    ) -> Option<Result<Box<dyn Problem>, Error>> {
         None
     }
-    /// Itself, for who knows its type.
-    fn as_any(&self) -> &dyn Any;
-    /// Of problems with kernels, what all runs have seen.
-    fn total(&self) -> Report {
-        Report::default()
-    }
-    /// Whether any support vector has an image that is not 0.
-    fn spans(&self) -> bool {
-        false
-    }
     /// The support vectors.
-    fn vectors(&self) -> Parts {
-        Parts::default()
+    fn vectors(&self) -> Told {
+        told(|py| Ok(py.None().into_bound(py)))
     }
     fn assume_positive(&mut self) {}
     fn forget_rows(&mut self) {}
     /// Gives the vectors of a budget other coefficients, as if so many more steps had led to them.
     fn set_coefs(&mut self, _: &[f64], _: u64) -> Result<(), Error> {
-        Err(Error::parameter("budget", "None", "a number where coefficients are set"))
+        Err(no_budget())
     }
     /// From here on records every so many examples what was so.
     fn record(&mut self, _: Option<u64>) {}
     fn records(&self) -> Vec<Record> {
         Vec::new()
+    }
+}
+
+pub(super) fn no_budget() -> Error {
+    Error::parameter("budget", "None", "a number where coefficients are set")
+}
+
+/// What is known of a problem without work.
+#[pyclass(module = "pegasos._core", frozen, get_all)]
+pub(super) struct Facts {
+    pub(super) t: u64,
+    /// How many weights a copy has to copy; 0 where it is always worth it.
+    pub(super) size: usize,
+    /// How many tasks there are side by side.
+    pub(super) width: usize,
+    /// Of problems with kernels: the steps of all runs, and the sum of their `||dw||/eta`.
+    pub(super) steps: u64,
+    pub(super) gradient_error: f64,
+    /// Whether any support vector has an image that is not 0.
+    pub(super) spans: bool,
+    /// What each row of a linear problem has cost and the bound on the regret, summed; nan where they are not counted.
+    pub(super) regret: (f64, f64),
+}
+
+/// A problem, and examples of its scalar.
+pub(super) struct On<'a, S>(
+    pub(super) &'a mut dyn crate::Problem<S>,
+    pub(super) &'a crate::Examples<'a, S>,
+);
+
+/// The same of whatever scalar.
+pub(super) trait Task {
+    /// See [`crate::Problem::cost`].
+    fn cost(&self) -> usize;
+    /// See [`Course::advance`]; how many mistakes the epoch at hand has seen by then.
+    fn advance(
+        &mut self,
+        course: &mut Course,
+        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
+        size: usize,
+    ) -> Result<(Progress, u64), Error>;
+    /// See [`crate::Problem::end_ascent`].
+    fn end_ascent(&mut self) -> Result<(), Error>;
+}
+
+impl<S: Number> Task for On<'_, S> {
+    fn cost(&self) -> usize {
+        self.0.cost(self.1.rows().n_features())
+    }
+
+    fn advance(
+        &mut self,
+        course: &mut Course,
+        order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
+        size: usize,
+    ) -> Result<(Progress, u64), Error> {
+        let progress = course.advance(self.0, self.1, order, size)?;
+        Ok((progress, self.0.seen().mistakes))
+    }
+
+    fn end_ascent(&mut self) -> Result<(), Error> {
+        self.0.end_ascent(self.1)
     }
 }
 
@@ -93,28 +128,41 @@ pub(super) enum Model {
 }
 
 /// What a trainer was made with; goes into pickles.
+#[pyclass(module = "pegasos._core", frozen, get_all)]
 pub(super) struct Made {
+    /// "linear", "kernel" or "budget".
+    pub(super) kind: &'static str,
+    pub(super) dtype: String,
+    pub(super) params: Py<PyDict>,
+    /// Of linear problems.
+    pub(super) targets: Option<Targets>,
+    /// The rows and classes, of others.
     pub(super) n_features: usize,
     pub(super) sparse: bool,
     pub(super) classes: usize,
-    /// Of linear problems.
-    pub(super) targets: Option<linear::Targets>,
 }
 
 /// A problem in training.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
     problem: Mutex<Box<dyn Problem>>,
-    kind: &'static str,
-    dtype: &'static str,
-    made: Arc<Made>,
-    params: Py<PyDict>,
+    #[pyo3(get)]
+    made: Py<Made>,
 }
 
 impl Trainer {
-    pub(super) fn new(problem: Box<dyn Problem>, made: Arc<Made>, params: Py<PyDict>) -> Self {
-        let (kind, dtype) = (problem.kind(), problem.dtype());
-        Trainer { problem: Mutex::new(problem), kind, dtype, made, params }
+    /// From what was stored or from zeros.
+    fn make(py: Python<'_>, made: Made, start: Start<'_, '_>) -> PyResult<Self> {
+        let problem = match &made.targets {
+            Some(targets) => linear::make(&made.dtype, targets, made.params.bind(py), start),
+            None => kernel::make(&made, made.params.bind(py), start),
+        }?;
+        Ok(Trainer { problem: Mutex::new(problem), made: Py::new(py, made)? })
+    }
+
+    /// One with another problem.
+    fn with_problem(&self, py: Python<'_>, problem: Box<dyn Problem>) -> Self {
+        Trainer { problem: Mutex::new(problem), made: self.made.clone_ref(py) }
     }
 
     /// Calls `f` with the locked problem and the interpreter released: others may hold the lock for a piece of work.
@@ -133,15 +181,9 @@ impl Trainer {
 
     /// What it was made with.
     pub(super) fn made(&self) -> &Made {
-        &self.made
+        self.made.get()
     }
 }
-
-/// Coefficients, vectors x outputs, or weights, outputs x features; then row numbers and counts, or intercepts.
-type Found<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
-
-/// The vectors in compressed-sparse-row form: indptr, indices, values.
-type Csr<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl Trainer {
@@ -150,24 +192,15 @@ impl Trainer {
     #[staticmethod]
     fn linear(
         n_features: usize,
-        targets: linear::Targets,
-        dtype: &str,
+        targets: Targets,
+        dtype: String,
         constant: f64,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let outputs = targets.outputs();
-        // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched: what
-        // is asked for piece by piece would seem to be there.
-        let sizes = [2, outputs, n_features];
-        match dtype {
-            "float32" => memory::check::<f32>("w", &sizes)?,
-            _ => memory::check::<f64>("w", &sizes)?,
-        }
-        let start = linear::Start::Zero { n_features, constant };
-        let problem = linear::make(dtype, &targets, &params, start)?;
-        let targets = Some(targets);
-        let made = Arc::new(Made { n_features, sparse: false, classes: 0, targets });
-        Ok(Trainer::new(problem, made, params.copy()?.unbind()))
+        let (py, params, targets) = (params.py(), params.copy()?.unbind(), Some(targets));
+        let (kind, sparse, classes) = ("linear", false, 0);
+        let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
+        Trainer::make(py, made, Start::Zero { n_features, constant })
     }
 
     /// A kernel problem, on a budget or not: of two classes by one score, of more by a score for each.
@@ -177,12 +210,13 @@ impl Trainer {
         n_features: usize,
         sparse: bool,
         classes: usize,
-        dtype: &str,
+        dtype: String,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let made = Arc::new(Made { n_features, sparse, classes, targets: None });
-        let problem = kernel::make(dtype, &made, &params, bounded, None)?;
-        Ok(Trainer::new(problem, made, params.copy()?.unbind()))
+        let kind = if bounded { "budget" } else { "kernel" };
+        let (py, params, targets) = (params.py(), params.copy()?.unbind(), None);
+        let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
+        Trainer::make(py, made, Start::Zero { n_features, constant: 0.0 })
     }
 
     /// The average of linear trainers, with these factors; it goes on as the first would.
@@ -198,69 +232,21 @@ impl Trainer {
         // Copies, so that no two are locked at a time.
         let copies = trainers.iter().map(|trainer| trainer.with(py, |problem| problem.copy()));
         let copies: Vec<Box<dyn Problem>> = copies.collect::<Result<_, _>>()?;
-        let parts: Vec<&dyn Problem> = copies.iter().map(|copy| &**copy).collect();
-        let average = parts[0].average(&parts, &factors);
+        let average = copies[0].average(&copies, &factors);
         let average = average.ok_or_else(|| {
             PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
         })??;
-        Ok(Trainer::new(average, first.made.clone(), first.params.clone_ref(py)))
+        Ok(first.with_problem(py, average))
     }
 
     /// One that goes on from the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let problem = self.with(py, |problem| problem.copy())?;
-        Ok(Trainer::new(problem, self.made.clone(), self.params.clone_ref(py)))
+        Ok(self.with_problem(py, self.with(py, |problem| problem.copy())?))
     }
 
     #[getter]
-    fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        self.dtype
-    }
-
-    #[getter]
-    fn n_features(&self) -> usize {
-        self.made.n_features
-    }
-
-    /// Whether it was made for sparse rows.
-    #[getter]
-    fn sparse(&self) -> bool {
-        self.made.sparse
-    }
-
-    #[getter]
-    fn t(&self, py: Python<'_>) -> u64 {
-        self.with(py, |problem| problem.t())
-    }
-
-    /// How many weights a copy has to copy; 0 where it is always worth it.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> usize {
-        self.with(py, |problem| problem.size())
-    }
-
-    /// Of all runs: steps, examples, mistakes among them, the sum of `||dw||^2` and that of `||dw||/eta`.
-    #[getter]
-    fn totals(&self, py: Python<'_>) -> (u64, u64, u64, f64, f64) {
-        let Report { steps, examples, mistakes, degradation, gradient_error, .. } =
-            self.with(py, |problem| problem.total());
-        (steps, examples, mistakes, degradation, gradient_error)
-    }
-
-    /// Whether any support vector has an image that is not 0.
-    #[getter]
-    fn spans(&self, py: Python<'_>) -> bool {
-        self.with(py, |problem| problem.spans())
-    }
-
-    /// The cumulative loss and the bound on the regret, summed over linear problems; nan where they are not counted.
-    fn regret(&self, py: Python<'_>) -> (f64, f64) {
-        self.with(py, |problem| problem.regret())
+    fn facts(&self, py: Python<'_>) -> Facts {
+        self.with(py, |problem| problem.facts())
     }
 
     /// Says that precomputed kernel values are those of a positive semi-definite kernel.
@@ -300,7 +286,7 @@ impl Trainer {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let model = self.model(py)?;
-        let mut borrowed = examples.borrow(py)?;
+        let borrowed = examples.borrow(py)?;
         let view = borrowed.view(true)?;
         let scores = match (model, &view) {
             (Model::F32(model), View::F32(x)) => scores(py, &model, x, threads),
@@ -314,44 +300,54 @@ impl Trainer {
 
     /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:
     /// coefficients, vectors x outputs, flat; which row each vector is and how often it was added, where that is known.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Found<'py>> {
-        let parts = self.with(py, |problem| problem.result())?;
-        let parts = parts.into_dict(py)?;
-        Ok((item(&parts, "values")?, parts.get_item("rows")?, parts.get_item("counts")?))
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.with(py, |problem| problem.result())?(py)
     }
 
     /// The vectors in compressed-sparse-row form: indptr, indices, values.
-    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Csr<'py>> {
-        let parts = self.with(py, |problem| problem.vectors()).into_dict(py)?;
-        Ok((item(&parts, "indptr")?, item(&parts, "indices")?, item(&parts, "values")?))
+    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.with(py, |problem| problem.vectors())(py)
     }
 
     /// Everything but ledgers and dual variables, as plain numbers and arrays.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let made = &*self.made;
-        let parts = self.with(py, |problem| problem.parts(made))?.into_dict(py)?;
-        parts.set_item("params", self.params.bind(py).copy()?)?;
+        let made = self.made();
+        let told = self.with(py, |problem| problem.parts(made))?;
+        let parts = PyDict::new(py);
+        parts.set_item("dtype", &made.dtype)?;
+        match &made.targets {
+            Some(targets) => parts.set_item("targets", targets.clone())?,
+            None => {
+                parts.set_item("n_features", made.n_features)?;
+                parts.set_item("sparse", made.sparse)?;
+                parts.set_item("classes", made.classes)?;
+            }
+        }
+        parts.update(told(py)?.cast()?)?;
+        parts.set_item("params", made.params.bind(py).copy()?)?;
         Ok(parts)
     }
 
     /// Restores what `parts` gave.
     #[staticmethod]
     fn from_parts(parts: Bound<'_, PyDict>) -> PyResult<Self> {
-        let params = item(&parts, "params")?.cast_into::<PyDict>()?.copy()?;
-        let dtype: String = get(&parts, "dtype")?;
-        if parts.contains("targets")? {
-            check_format(&parts, linear::FORMAT)?;
-            let targets: linear::Targets = item(&parts, "targets")?.extract()?;
-            let start = linear::Start::Parts(parts);
-            let problem = linear::make(&dtype, &targets, &params, start)?;
-            let made = Made { n_features: 0, sparse: false, classes: 0, targets: Some(targets) };
-            return Ok(Trainer::new(problem, Arc::new(made), params.unbind()));
-        }
-        let (n_features, sparse) = (get(&parts, "n_features")?, get(&parts, "sparse")?);
-        let made = Made { n_features, sparse, classes: get(&parts, "classes")?, targets: None };
-        let bounded = parts.contains("born")?;
-        let problem = kernel::make(&dtype, &made, &params, bounded, Some(&parts))?;
-        Ok(Trainer::new(problem, Arc::new(made), params.unbind()))
+        let params = item(&parts, "params")?.cast_into::<PyDict>()?.copy()?.unbind();
+        let dtype = Part::take(&parts, "dtype")?;
+        let made = if parts.contains("targets")? {
+            let (kind, targets) = ("linear", Some(Part::take(&parts, "targets")?));
+            Made { kind, dtype, params, targets, n_features: 0, sparse: false, classes: 0 }
+        } else {
+            Made {
+                kind: if parts.contains("born")? { "budget" } else { "kernel" },
+                dtype,
+                params,
+                targets: None,
+                n_features: Part::take(&parts, "n_features")?,
+                sparse: Part::take(&parts, "sparse")?,
+                classes: Part::take(&parts, "classes")?,
+            }
+        };
+        Trainer::make(parts.py(), made, Start::Parts(&parts))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
@@ -389,12 +385,20 @@ pub(super) struct Fit {
     trainer: Py<Trainer>,
     examples: Py<Examples>,
     course: Mutex<Course>,
-    rows: Rows,
+    /// The rows by number, where they are not drawn.
+    rows: Option<Vec<usize>>,
     threads: usize,
 }
 
+/// The order of rows: a way of sampling, or their numbers.
+#[derive(FromPyObject)]
+enum Rows<'py> {
+    Sampled(String),
+    Given(PyReadonlyArray1<'py, i64>),
+}
+
 /// The mean loss, the objective and its bound.
-type Told = (f64, f64, f64);
+type Found = (f64, f64, f64);
 
 #[pymethods]
 impl Fit {
@@ -410,7 +414,7 @@ impl Fit {
         py: Python<'_>,
         trainer: Py<Trainer>,
         examples: Py<Examples>,
-        rows: Rows,
+        rows: Rows<'_>,
         solver: &str,
         tol: Option<f64>,
         max_epochs: usize,
@@ -425,16 +429,19 @@ impl Fit {
         every: Option<u64>,
         threads: usize,
     ) -> PyResult<Self> {
-        let solver = match solver {
-            "pegasos" => Solver::Pegasos,
-            "dual" => Solver::Dual,
-            "auto" => Solver::Auto,
-            other => return Err(unknown("solver", other)),
-        };
-        let sampling = match &rows {
-            Rows::Sampled(sampling) => *sampling,
+        let solvers =
+            [("pegasos", Solver::Pegasos), ("dual", Solver::Dual), ("auto", Solver::Auto)];
+        let solver = choice("solver", solver, &solvers)?;
+        let samplings = [
+            ("shuffle", Sampling::Shuffle),
+            ("blocks", Sampling::Blocks),
+            ("replacement", Sampling::Replacement),
+            ("storage", Sampling::Storage),
+        ];
+        let (sampling, rows) = match rows {
+            Rows::Sampled(name) => (choice("sampling", &name, &samplings)?, None),
             // Whatever they are, they are not drawn anew.
-            Rows::Given(_) => Sampling::Storage,
+            Rows::Given(rows) => (Sampling::Storage, Some(numbers(&rows)?)),
         };
         trainer.get().with(py, |problem| problem.record(every));
         let policy = Policy {
@@ -457,13 +464,14 @@ impl Fit {
     /// Goes on to the end of an epoch: the mean loss, the objective and its bound, nan where they were not evaluated; `None`
     /// at the end of the fit. `progress` is told how many rows were visited, and how many were mistaken.
     #[pyo3(signature = (progress = None))]
-    fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<Option<Told>> {
-        let trainer = self.trainer.get();
-        let mut borrowed = self.examples.get().borrow(py)?;
-        let view = &borrowed.view(true)?;
-        let n = view.n_rows();
-        let (cost, width) =
-            trainer.with(py, |problem| (problem.cost(view.n_features()), problem.width()));
+    fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<Option<Found>> {
+        let (trainer, examples) = (self.trainer.get(), self.examples.get());
+        let borrowed = examples.borrow(py)?;
+        let (view, n) = (&borrowed.view(true)?, examples.n_rows());
+        let (cost, width) = trainer.with(py, |problem| {
+            let width = problem.facts().width;
+            problem.on(view).map(|task| (task.cost(), width))
+        })?;
         let shards = lock(&self.course).policy().shards;
         let pool = Pool::new(self.threads, width.saturating_mul(shards))?;
         let (mistakes, mut seen, mut event) = (AtomicU64::new(0), 0, None);
@@ -477,15 +485,15 @@ impl Fit {
             let Policy { sampling, seed, .. } = *course.policy();
             let mut order = |epoch| -> Result<Box<dyn Order + Send>, Error> {
                 Ok(match &self.rows {
-                    Rows::Sampled(_) => Box::new(sampling.epoch(n, seed, epoch)?),
-                    Rows::Given(rows) => Box::new(rows.clone().into_iter()),
+                    None => Box::new(sampling.epoch(n, seed, epoch)?),
+                    Some(rows) => Box::new(rows.clone().into_iter()),
                 })
             };
             let problem = &mut **lock(&trainer.problem);
-            let progress = pool.run(|| problem.advance(course, view, &mut order, size))?;
+            let (progress, now) =
+                pool.run(|| problem.on(view)?.advance(course, &mut order, size))?;
             Ok(match progress {
                 Progress::Going { rows, anew } => {
-                    let now = problem.seen().mistakes;
                     mistakes.fetch_add(now.saturating_sub(seen), Ordering::Relaxed);
                     seen = now;
                     if anew { Left::Other } else { Left::More(rows) }
@@ -544,8 +552,8 @@ impl Fit {
     /// Gives the trainer what dual ascent has found, and forgets what was recorded for this fit. To be called at its end,
     /// however that came.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let mut borrowed = self.examples.get().borrow(py)?;
+        let borrowed = self.examples.get().borrow(py)?;
         let view = &borrowed.view(true)?;
-        Ok(self.trainer.get().with(py, |problem| problem.end_ascent(view))?)
+        Ok(self.trainer.get().with(py, |problem| problem.on(view)?.end_ascent())?)
     }
 }
