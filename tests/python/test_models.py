@@ -320,14 +320,14 @@ def test_flipped_bytes(make: Callable[[], Any], tmp_path: Path) -> None:
     io.save(make(), tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
     dice = random.Random(0)
-    loaded = 0
     for _ in range(500):
         broken = bytearray(whole)
         for _ in range(dice.choice([1, 1, 3])):
             byte = dice.choice([dice.randrange(256), *b'0129"[]{},-.'])
             broken[dice.randrange(len(whole))] = byte
-        loaded += load_or_refuse(tmp_path / "broken", bytes(broken))
-    assert 0 < loaded < 500
+        # A byte may have been what it is changed to.
+        unchanged = bytes(broken) == whole
+        assert load_or_refuse(tmp_path / "broken", bytes(broken)) == unchanged
 
 
 @pytest.mark.parametrize("content", [b"", b"no model", b"{" * 1000, b"\x80\x04N.", b"\0" * 1000])
