@@ -26,6 +26,7 @@
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
 //!   every output but the first, of more than 64 outputs 16 more for each with `a_i` other than 0; 8 bytes a weight.
 
+mod glimpse;
 mod many;
 
 use std::borrow::Cow;
@@ -47,6 +48,7 @@ use crate::scalar::{Scalar, all_finite};
 use crate::simd;
 use crate::table::Table;
 use crate::trainer::{Report, Trainer};
+use glimpse::HOPE;
 use many::{Glance, Narrow};
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.
@@ -112,6 +114,10 @@ pub struct DualAscent<L> {
     conjugates: f64,
     /// The last gap evaluated over the one seen before.
     left: f64,
+    /// About the relative gap at the end of the last pass, by some of the rows; infinite where nobody looked.
+    glimpsed: f64,
+    /// What part of the gap that it sees the next pass may leave.
+    hope: f64,
     narrow: Narrow,
 }
 
@@ -142,6 +148,8 @@ impl<L: Loss> DualAscent<L> {
             seen: f64::INFINITY,
             conjugates: 0.0,
             left: LEFT,
+            glimpsed: f64::INFINITY,
+            hope: HOPE,
             narrow: Narrow::default(),
             loss,
             lambda,
@@ -197,6 +205,7 @@ impl<L: Loss> DualAscent<L> {
         self.q.fill(f64::NAN);
         self.idle.fill(0);
         (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
+        (self.glimpsed, self.hope) = (f64::INFINITY, HOPE);
         self.narrow = Narrow::default();
         Ok(())
     }
@@ -220,6 +229,7 @@ impl<L: Loss> DualAscent<L> {
     fn due(&mut self) -> Vec<u32> {
         let pass = self.passes;
         self.passes += 1;
+        self.glimpsed = f64::INFINITY;
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
         self.seen = 0.0;
         let mut due = vec![0; self.idle.len()];
@@ -340,7 +350,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// Whether the last pass suggests that the relative gap is at most `tol`. O(features).
     pub fn may_be_solved(&self, tol: f64) -> bool {
-        self.estimate() * self.left <= tol
+        self.glimpsed <= tol || self.estimate() * self.left <= tol
     }
 
     /// The relative gap that the last pass has seen, each example just before its step.
@@ -432,7 +442,7 @@ impl<L: Loss> DualAscent<L> {
         if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
             self.idle.fill(0);
-            self.left = LEFT;
+            (self.left, self.hope) = (LEFT, HOPE);
             return true;
         }
         (self.dual, self.w) = old;
@@ -452,6 +462,7 @@ impl<L: Loss> DualAscent<L> {
             loop {
                 let order = self.pass(Sampling::Shuffle, seed)?;
                 self.run(data, order)?;
+                self.glimpse(data, tol)?;
                 if self.epoch_is_over(tol) {
                     break;
                 }

@@ -319,6 +319,14 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         gap / primal
     }
 
+    fn glimpse(&self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
+        let mut sum = Certificate { primal: 0.0, dual: 0.0 };
+        for part in &self.parts {
+            sum += part.trainer.glimpse(data)?;
+        }
+        Ok(sum)
+    }
+
     fn evaluate(
         &mut self,
         data: &Examples<'_, S>,
@@ -441,6 +449,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             let report = dual.go_on(data, Ahead::take(order, size))?;
             if report.examples < size as u64 {
                 *pass = None;
+                dual.glimpse(data, tol)?;
                 *over = dual.epoch_is_over(tol);
             }
             Ok::<_, Error>((report, false))

@@ -555,6 +555,20 @@ def test_a_loose_tolerance_is_reached_where_alpha_is_tiny(loss, tol):
     assert 0.0 <= model.duality_gap_ <= tol * model.objective_
 
 
+@pytest.mark.parametrize("solver", ["auto", "dual"])
+@pytest.mark.parametrize("alpha", [3e-4, 1e-4])
+def test_a_fit_ends_when_it_is_there(alpha, solver):
+    # Rows hardly share a column: one epoch does all, and what each of them saw before its step does not
+    # tell. Fits used to go on for another.
+    random = np.random.default_rng(0)
+    n, k, d = 20_000, 20, 2**18
+    arrays = np.full(n * k, k**-0.5), random.integers(0, d, n * k), np.arange(0, n * k + 1, k)
+    X, y = sparse.csr_array(arrays, shape=(n, d)), random.integers(0, 2, n)
+    model = PegasosClassifier(alpha=alpha, solver=solver, tol=0.01, fit_intercept=False)
+    assert model.set_params(random_state=0).fit(X, y).n_iter_ == 1
+    assert abs(model.duality_gap_) <= 0.01 * model.objective_
+
+
 def test_interrupt_of_a_leap(run_script):
     # Many features: each of the steps that auto tries in between takes its time.
     text = INTERRUPTED.format(
