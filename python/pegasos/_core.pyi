@@ -166,12 +166,13 @@ class Refit:
         self,
         examples: Examples,
         tol: float,
-        max_epochs: int,
         seed: int,
         *,
         threads: int = 1,
         progress: Callable[[int], object] | None = None,
-    ) -> tuple[float, float, float, int]: ...
+    ) -> tuple[float, float, float, int, int]: ...
+    @staticmethod
+    def worth(visits: int, n_examples: int, t: int) -> int: ...
     def scores(
         self, examples: Examples, rows: NDArray[np.int64], *, threads: int = 1
     ) -> NDArray[np.float64]: ...

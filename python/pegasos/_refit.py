@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-#: Epochs of dual ascent, at most; more of few examples. Where so many do not do, alpha is too small for the data.
-_MOST_EPOCHS = 300
-_MOST_VISITS = 2_000_000
-
-#: As so many epochs a refit counts, at least: with as few as its visits, in trials, the steps after it undid it.
-_WORTH = 100
-
 #: The relative gap where ``tol=None`` asks for none.
 _ROUGH = 1e-2
 
@@ -141,25 +134,22 @@ class RefittedMachine(BudgetedMachine):
             )
         alpha = float(alphas[0])
         self.__dict__.pop("refit_path_", None)
-        most = max(_MOST_EPOCHS, _MOST_VISITS // data.n)
         tol = _ROUGH if self.tol is None else self.tol
         with self._bar(0) as bar:
             progress = bar.update if self.verbose else None
 
-            def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int]:
+            def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int, int]:
                 examples = data.weighted(weight).examples
-                return solver.solve(
-                    examples, tol, most, run.seed, threads=threads, progress=progress
-                )
+                return solver.solve(examples, tol, run.seed, threads=threads, progress=progress)
 
             if alphas.size > 1:
                 path = self._choose(run, data, alphas, cv, solver, solve)
                 alpha = float(alphas[path["accuracy"].argmax()])
                 solver.set_alpha(alpha)
                 self.refit_path_ = path
-            run.objective, run.dual, loss, visits = solve(data.weight, tol)
+            run.objective, run.dual, loss, visits, most = solve(data.weight, tol)
         run.losses.append(loss)
-        steps = max(visits, _WORTH * data.n - run.trainer.facts.t)
+        steps = solver.worth(visits, data.n, run.trainer.facts.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"

@@ -20,7 +20,7 @@ pub(super) struct Examples {
     x: Arrays,
     y: Option<Py<PyArray1<u32>>>,
     weight: Option<Py<PyArray1<f64>>>,
-    n_rows: usize,
+    pub(super) n_rows: usize,
     /// The largest squared norm of a row and the sum of the weights, once every value was read.
     checked: OnceLock<(f64, f64)>,
 }

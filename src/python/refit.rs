@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
-use crate::fit::Solving;
+use crate::fit::{Event, Solving, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
 
@@ -165,23 +165,22 @@ impl Refit {
         Ok(py.detach(|| lock(&self.problem).set_lambda(alpha, anew))?)
     }
 
-    /// Solves to the relative gap `tol`, or for so many epochs; the objective, its bound, the mean loss, and visits.
-    #[pyo3(signature = (examples, tol, max_epochs, seed, *, threads = 1, progress = None))]
-    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
+    /// Solves to the relative gap `tol`, or for as long as is worth it; the objective, its bound, the mean loss, visits,
+    /// and how many epochs it might take.
+    #[pyo3(signature = (examples, tol, seed, *, threads = 1, progress = None))]
     fn solve(
         &self,
         py: Python<'_>,
         examples: PyRef<'_, Examples>,
         tol: f64,
-        max_epochs: usize,
         seed: u64,
         threads: usize,
         progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<(f64, f64, f64, u64)> {
+    ) -> PyResult<(f64, f64, f64, u64, usize)> {
         let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
-        let mut solving = Solving::new(tol, max_epochs, seed);
+        let mut solving = Solving::new(tol, examples.n_rows, seed);
         let mut tell = |done: usize| match &progress {
             Some(progress) => progress.call1((done,)).map(drop),
             None => Ok(()),
@@ -194,8 +193,14 @@ impl Refit {
                 Some((rows, false)) => Left::More(rows),
             })
         })?;
-        let sum = solving.sum;
-        Ok((sum.certificate.primal, sum.certificate.dual, sum.loss, sum.visits))
+        let Event { certificate, loss, visits } = solving.sum;
+        Ok((certificate.primal, certificate.dual, loss, visits, solving.max_epochs()))
+    }
+
+    /// How many steps more a solution that took so many visits counts for a trainer that has made `t` on so many examples.
+    #[staticmethod]
+    fn worth(visits: u64, n_examples: usize, t: u64) -> u64 {
+        worth(visits, n_examples, t)
     }
 
     /// Scores of these rows, one after the other.

@@ -64,9 +64,3 @@ def run_script():
         )
 
     return run
-
-
-@pytest.fixture
-def few_epochs(monkeypatch):
-    """So that what cannot be solved ends at once."""
-    monkeypatch.setattr("pegasos._refit._MOST_VISITS", 0)

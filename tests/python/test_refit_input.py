@@ -166,7 +166,7 @@ def test_no_split_at_all():
         model.refit(X, y, alpha=[1e-2, 1e-3], cv=[])
 
 
-def test_warnings_that_are_errors_leave_the_model(few_epochs):
+def test_warnings_that_are_errors_leave_the_model():
     X, y = board()
     model = machine().fit(X, y)
     scores = model.decision_function(X)
@@ -311,7 +311,7 @@ def test_extremes(alpha, gamma, dtype):
 
 
 @pytest.mark.parametrize("way", ["fit", "method"])
-def test_a_small_alpha_is_warned_of(way, few_epochs):
+def test_a_small_alpha_is_warned_of(way):
     X, y = board()
     model = machine(alpha=1e-2).fit(X, y).set_params(alpha=1e-10)
     with pytest.warns(ConvergenceWarning, match="relative duality gap") as caught:
@@ -332,7 +332,7 @@ def test_fewer_dimensions_than_classes_are_warned_of(way):
     assert caught[0].filename == __file__
 
 
-def test_advice(few_epochs):
+def test_advice():
     """What a warning says must help: epochs of a refit are not those of max_iter, and tol=None asks for 1e-2."""
     X, y = board()
     model = machine().fit(X, y).set_params(tol=None)
