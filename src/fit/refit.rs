@@ -15,6 +15,7 @@ const MOST_EPOCHS: usize = 300;
 const MOST_VISITS: usize = 2_000_000;
 
 /// As so many epochs a solution counts, at least: with as few as its visits, in trials, the steps after it undid it.
+#[cfg(feature = "python")]
 const WORTH: u64 = 100;
 
 /// How many steps more a solution is worth for a trainer that has made `t`, so that those to come are so short that they
@@ -48,6 +49,7 @@ impl Solving {
     }
 
     /// How many epochs each problem may take.
+    #[cfg(feature = "python")]
     pub(crate) fn max_epochs(&self) -> usize {
         self.policy.max_epochs
     }
