@@ -443,7 +443,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             if PLAIN {
                 let eta = self.shrink();
                 if let Some((i, row)) = only {
-                    self.apply(i, row, coef.as_mut(), eta, &mut report);
+                    self.apply::<false>(i, row, coef.as_mut(), eta, &mut report);
                 }
                 self.project_and_average(only.is_some());
                 continue;
@@ -460,15 +460,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
             let eta = self.shrink();
             for _ in 0..late {
-                if let Some(flight) = self.flights.pop_front() {
-                    self.apply_late(flight, eta, &mut report);
+                if let Some(Flight { example, row, mut coef }) = self.flights.pop_front() {
+                    self.apply::<true>(example, row.row(), coef.as_mut(), eta, &mut report);
                 }
             }
             let share = 1.0 / size as f64;
             for _ in late..due {
                 if let Some((i, row, mut coef)) = queue.pop_front() {
                     coef.as_mut().iter_mut().for_each(|c| *c *= share);
-                    self.apply(i, row, coef.as_mut(), eta, &mut report);
+                    self.apply::<false>(i, row, coef.as_mut(), eta, &mut report);
                     spare.push(coef);
                 }
             }
@@ -558,9 +558,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         eta
     }
 
-    /// Adds a gradient that arrives.
+    /// Adds a gradient that arrives, `LATE` if it was taken in an earlier run; and counts what the budget takes from w for it.
     #[inline(always)]
-    fn apply(
+    fn apply<const LATE: bool>(
         &mut self,
         i: usize,
         row: Row<'_, H::Scalar>,
@@ -572,29 +572,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             ledger.record(i, coef);
         }
         coef.iter_mut().for_each(|c| *c *= eta);
-        self.hypothesis.add(i, row, coef);
-        self.count_degradation(eta, report);
-    }
-
-    /// What the budget has taken from w.
-    #[inline(always)]
-    fn count_degradation(&mut self, eta: f64, report: &mut Report) {
+        match LATE {
+            true => self.hypothesis.add_late(i, row, coef),
+            false => self.hypothesis.add(i, row, coef),
+        }
         let degraded = self.hypothesis.degraded();
         if degraded > 0.0 {
             report.degradation += degraded;
             report.gradient_error += degraded.sqrt() / eta;
         }
-    }
-
-    /// Adds a gradient that was taken in an earlier run.
-    fn apply_late(&mut self, flight: Flight<H::Scalar, L::Scores>, eta: f64, report: &mut Report) {
-        let Flight { example, row, mut coef } = flight;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.record(example, coef.as_ref());
-        }
-        coef.as_mut().iter_mut().for_each(|c| *c *= eta);
-        self.hypothesis.add_late(example, row.row(), coef.as_ref());
-        self.count_degradation(eta, report);
     }
 
     /// Ends a step, which has `moved` w by a gradient or not.
