@@ -11,8 +11,10 @@ use crate::scalar::Scalar;
 
 /// Epochs of dual ascent for a problem, at most; more of few examples. Where so many do not do, lambda is too small for the
 /// data.
-const MOST_EPOCHS: usize = 300;
-const MOST_VISITS: usize = 2_000_000;
+#[cfg(feature = "python")]
+pub(crate) fn most_epochs(n_examples: usize) -> usize {
+    300.max(2_000_000 / n_examples.max(1))
+}
 
 /// As so many epochs a solution counts, at least: with as few as its visits, in trials, the steps after it undid it.
 #[cfg(feature = "python")]
@@ -38,20 +40,13 @@ pub(crate) struct Solving {
 }
 
 impl Solving {
-    /// To the relative gap `tol`, or for as long as is worth it.
-    pub(crate) fn new(tol: f64, n_examples: usize, seed: u64) -> Self {
-        let max_epochs = MOST_EPOCHS.max(MOST_VISITS / n_examples.max(1));
+    /// To the relative gap `tol`, or for so many epochs.
+    pub(crate) fn new(tol: f64, max_epochs: usize, seed: u64) -> Self {
         let policy =
             Policy { solver: Solver::Auto, tol: Some(tol), max_epochs, seed, ..Policy::default() };
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
         let sum = Event { loss: 0.0, certificate, visits: 0 };
         Solving { policy, course: Course::new(policy), problem: 0, begun: false, sum, visits: 0 }
-    }
-
-    /// How many epochs each problem may take.
-    #[cfg(feature = "python")]
-    pub(crate) fn max_epochs(&self) -> usize {
-        self.policy.max_epochs
     }
 
     /// Does about so many rows' work: how many were visited, and whether a part of another kind comes next; `None` when

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
-use crate::fit::{Event, Solving, worth};
+use crate::fit::{Event, Solving, most_epochs, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
 
@@ -180,7 +180,8 @@ impl Refit {
         let borrowed = examples.borrow(py)?;
         let view = &borrowed.view(true)?;
         let pool = Pool::new(threads, usize::MAX)?;
-        let mut solving = Solving::new(tol, examples.n_rows, seed);
+        let most = most_epochs(examples.n_rows);
+        let mut solving = Solving::new(tol, most, seed);
         let mut tell = |done: usize| match &progress {
             Some(progress) => progress.call1((done,)).map(drop),
             None => Ok(()),
@@ -194,7 +195,7 @@ impl Refit {
             })
         })?;
         let Event { certificate, loss, visits } = solving.sum;
-        Ok((certificate.primal, certificate.dual, loss, visits, solving.max_epochs()))
+        Ok((certificate.primal, certificate.dual, loss, visits, most))
     }
 
     /// How many steps more a solution that took so many visits counts for a trainer that has made `t` on so many examples.
