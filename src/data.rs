@@ -49,12 +49,21 @@ impl<S: Scalar> Row<'_, S> {
         by_layout!(self, x => S::dot(x, v), j, x => S::gather_dot(j, x, v))
     }
 
-    /// Asks memory for those weights that a sparse row needs, where they are so many that the nearer caches do not hold
-    /// them.
+    /// Asks memory for those weights that a sparse row needs, those of a column from a multiple of `stride` on, where they
+    /// are so many that the nearer caches do not hold them.
     #[inline(always)]
-    pub(crate) fn prefetch_weights<V>(self, v: &[V]) {
-        fn ask<I: Index, V>(indices: &[I], v: &[V]) {
+    pub(crate) fn prefetch_weights<V>(self, v: &[V], stride: usize) {
+        fn ask<I: Index, V>(indices: &[I], v: &[V], stride: usize) {
             if size_of_val(v) <= NEAR {
+                return;
+            }
+            if stride > 1 {
+                let line = const { 64 / size_of::<V>() };
+                for j in indices {
+                    let first = j.position().wrapping_mul(stride);
+                    let lines = (0..stride).step_by(line).take(simd::PREFETCH_LINES);
+                    lines.for_each(|at| simd::prefetch(v, first.wrapping_add(at)));
+                }
                 return;
             }
             // Four at a time: the loop must cost less than what it saves.
@@ -64,7 +73,7 @@ impl<S: Scalar> Row<'_, S> {
             }
             rest.iter().for_each(|j| simd::prefetch(v, j.position()));
         }
-        by_layout!(self, _x => {}, j, _x => ask(j, v))
+        by_layout!(self, _x => {}, j, _x => ask(j, v, stride))
     }
 
     /// [`dot`](Row::dot) with each of `out.len()` weight vectors of `n_features` entries, row after row
@@ -91,6 +100,49 @@ impl<S: Scalar> Row<'_, S> {
         S: Weigh<V>,
     {
         by_layout!(self, x => S::axpy(c, x, v), j, x => S::scatter_axpy(c, j, x, v))
+    }
+
+    /// [`dot`](Row::dot) with each of several weight vectors that stand side by side, entry j of vector o at
+    /// `w[j * stride + o]`.
+    #[inline(always)]
+    pub(crate) fn dots_by_feature<V: Scalar>(self, w: &[V], stride: usize, out: &mut [f64])
+    where
+        S: Weigh<V>,
+    {
+        if let Row::Dense(x) = self {
+            out.fill(0.0);
+            for (x, w) in x.iter().zip(w.chunks(stride)) {
+                out.iter_mut().zip(w).for_each(|(out, w)| *out += x.to_f64() * w.to_f64());
+            }
+            return;
+        }
+        by_layout!(self, _x => {}, j, x => S::gather_dots(j, x, w, stride, out));
+    }
+
+    /// [`axpy`](Row::axpy), with `coef[o] / a`, to each of these; returns the change of `<w, w>`.
+    #[inline(always)]
+    pub(crate) fn axpys_by_feature<V: Scalar>(
+        self,
+        coef: &[f64],
+        a: f64,
+        w: &mut [V],
+        stride: usize,
+    ) -> f64
+    where
+        S: Weigh<V>,
+    {
+        if let Row::Dense(x) = self {
+            let mut change = 0.0;
+            for (x, w) in x.iter().zip(w.chunks_mut(stride)) {
+                for (w, c) in w.iter_mut().zip(coef) {
+                    let old = w.to_f64();
+                    *w = V::from_f64(old + c / a * x.to_f64());
+                    change += (w.to_f64() - old) * (w.to_f64() + old);
+                }
+            }
+            return change;
+        }
+        by_layout!(self, _x => 0.0, j, x => S::scatter_axpys(coef, a, j, x, w, stride))
     }
 
     /// `out[k] = <x, vector k of a block>`; NaN if a column index lies outside the block.

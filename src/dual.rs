@@ -169,7 +169,7 @@ impl<L: Loss> DualAscent<L> {
         let n = data.len();
         let linear = trainer.hypothesis();
         let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
-        let constant = linear.state().constant;
+        let constant = linear.constant();
         let mut dual = DualAscent::new(loss, lambda, n, linear.n_features(), constant)?;
         let worth = trainer.dual_value(data).is_some_and(|value| value > 0.0);
         let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
@@ -264,6 +264,7 @@ impl<L: Loss> DualAscent<L> {
         mut order: Ahead<'_>,
     ) -> Result<Report, Error> {
         self.check(data)?;
+        self.w.suit(data.rows().is_sparse())?;
         if self.narrow.now {
             return self.run_narrow(data, order);
         }
@@ -279,6 +280,9 @@ impl<L: Loss> DualAscent<L> {
             simd::prefetch(&self.q, i);
         })? {
             let row = data.rows().row(i);
+            if let Some(next) = order.upcoming() {
+                self.w.expect_row(data.rows().row(next));
+            }
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score_row(row, scores);
@@ -331,7 +335,7 @@ impl<L: Loss> DualAscent<L> {
     fn q_of<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
         if q.is_nan() {
-            let norm2 = row.norm2() + self.w.state().constant.powi(2);
+            let norm2 = row.norm2() + self.w.constant().powi(2);
             *q = weight * (1.0 / (self.lambda * self.idle.len() as f64)) * norm2;
         }
         *q
@@ -375,7 +379,7 @@ impl<L: Loss> DualAscent<L> {
     /// Begins to make w what it ought to be, `w(a)`: [`add_image`](DualAscent::add_image) of all rows must follow.
     pub(crate) fn clear_image(&mut self) -> Result<(), Error> {
         let outputs = self.w.outputs();
-        self.w = Linear::new(outputs, self.w.n_features(), self.w.state().constant)?;
+        self.w = Linear::new(outputs, self.w.n_features(), self.w.constant())?;
         self.idle.fill(0);
         Ok(())
     }
@@ -567,6 +571,9 @@ impl DualEvaluation {
         let mut rows = rows;
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ())? {
+            if let Some(next) = order.upcoming() {
+                self.w.expect_row(data.rows().row(next));
+            }
             data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
             self.w.score_row(data.rows().row(i), scores);

@@ -111,7 +111,7 @@ pub struct Simplex;
 
 impl<S: Scalar> Feasible<Linear<S>> for Simplex {
     fn check(&self, w: &Linear<S>) -> Result<(), Error> {
-        match w.state().constant {
+        match w.constant() {
             0.0 => Ok(()),
             constant => Err(Error::parameter("intercept_scaling", constant, "0 on the simplex")),
         }

@@ -63,7 +63,8 @@
 //!   knows when to stop, and when dual ascent is faster (`solver="auto"` in Python);
 //! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale, average and
 //!   gradients in flight go on;
-//! * one against the rest: a trainer per class over the same rows, together by [`run_all`];
+//! * one against the rest: a trainer per class over the same rows, together by [`run_all`]; or, faster where rows are
+//!   sparse, one trainer of [`OneVsRest`];
 //! * shards: copies of a trainer, each over its part of an epoch's order, then averaged: [`Shards`];
 //!   models that learned elsewhere: [`Trainer::average_of`];
 //! * a run taken up again: [`Trainer::resume`] with a [`Linear::from_state`].
@@ -87,7 +88,7 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible  params     w = a v, its norm and its average; sets that w must stay in
-//! hypothesis  scaled  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
+//! hypothesis  scaled  weights  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; work side by side
@@ -162,6 +163,7 @@ mod table;
 mod threads;
 mod trainer;
 mod vectors;
+mod weights;
 
 pub use budget::{Budgeted, BudgetedState, Maintenance};
 pub use data::{Csr, Dense, Matrix, OwnedRow, Row, Window};
@@ -181,7 +183,8 @@ pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearPanel, LinearState};
 pub use loss::{
-    AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, SquaredHinge,
+    AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, OneVsRest,
+    SquaredHinge,
 };
 pub use model::{Model, Scoring};
 pub use order::{BLOCK, Epoch, Order, Sampling};

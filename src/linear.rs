@@ -3,10 +3,13 @@
 //! * Form: `w = a v` (Pegasos 2011, section 2.4; Johansson's notes, section 4), so a step costs
 //!   O(nnz) however many features there are.
 //! * Carried: `a`, `||v||^2`, and, when averaging, `A` and `u`: see [`Scaled`].
-//! * Memory: `outputs * n_features` scalars, and as many `f64` again for `u` when averaging.
+//! * Memory: `outputs * n_features` scalars, and as many `f64` again for `u` when averaging. Of several outputs, from the
+//!   first sparse row on, for 4 or 8 or a multiple of 16 of them: [`Weights`] says why.
 //! * Differs from the papers: the change of `||v||^2` is summed from the weights that changed, in
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
 //!   stale and a row without repeated columns; this needs neither.
+
+use std::borrow::Cow;
 
 use crate::data::{Matrix, Row, same_features};
 use crate::error::{Error, check_lengths};
@@ -17,6 +20,7 @@ use crate::scaled::Scaled;
 use crate::simd::{Lanes, TILE, WIDTH, Weigh};
 use crate::table::MANY;
 use crate::threads::side_by_side;
+use crate::weights::Weights;
 
 /// Fewer outputs than these are scored one by one.
 const FEW: usize = 16;
@@ -43,8 +47,13 @@ const TASK: usize = 256;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear<S> {
-    n_features: usize,
-    state: LinearState<S>,
+    v: Weights<S>,
+    b: Vec<f64>,
+    constant: f64,
+    scale: Scaled,
+    /// Of the average; absent until the first iterate is counted.
+    u: Option<Weights<f64>>,
+    ub: Vec<f64>,
 }
 
 /// All that a [`Linear`] holds, in plain parts, for whoever stores or restores one.
@@ -82,55 +91,95 @@ impl<S: Scalar> Linear<S> {
 
     /// Restores what [`state`](Linear::state) gave. Refuses parts that do not fit together.
     pub fn from_state(n_features: usize, state: LinearState<S>) -> Result<Self, Error> {
-        let outputs = state.b.len();
-        let averaging = !state.u.is_empty();
+        let LinearState { v, b, constant, scale, u, ub } = state;
+        let outputs = b.len();
+        let averaging = !u.is_empty();
         check_lengths(&[
-            ("v", state.v.len(), outputs.saturating_mul(n_features)),
-            ("u", state.u.len(), if averaging { state.v.len() } else { 0 }),
-            ("ub", state.ub.len(), if averaging { outputs } else { 0 }),
+            ("v", v.len(), outputs.saturating_mul(n_features)),
+            ("u", u.len(), if averaging { v.len() } else { 0 }),
+            ("ub", ub.len(), if averaging { outputs } else { 0 }),
         ])?;
-        if !(state.constant >= 0.0 && state.constant.is_finite()) {
-            return Err(Error::parameter("intercept_scaling", state.constant, ">= 0 and finite"));
+        if !(constant >= 0.0 && constant.is_finite()) {
+            return Err(Error::parameter("intercept_scaling", constant, ">= 0 and finite"));
         }
         // Of carried sums that end at 0, the last may be a rounding below.
-        if !state.scale.norm2.is_finite() {
-            return Err(Error::parameter("norm2", state.scale.norm2, "finite"));
+        if !scale.norm2.is_finite() {
+            return Err(Error::parameter("norm2", scale.norm2, "finite"));
         }
-        state.scale.check()?;
-        Ok(Linear { n_features, state })
+        scale.check()?;
+        let u = averaging.then(|| Weights::new(u, outputs, n_features));
+        Ok(Linear { v: Weights::new(v, outputs, n_features), b, constant, scale, u, ub })
     }
 
-    /// With these weights, whose norm is computed.
-    fn measured(n_features: usize, state: LinearState<S>) -> Self {
-        let mut linear = Linear { n_features, state };
-        linear.state.scale.norm2 = linear.norm2_afresh();
+    /// With these weights, and nothing else, whose norm is computed.
+    fn measured(v: Weights<S>, b: Vec<f64>, constant: f64) -> Self {
+        let (scale, u, ub) = (Scaled::default(), None, Vec::new());
+        let mut linear = Linear { v, b, constant, scale, u, ub };
+        linear.scale.norm2 = linear.norm2_afresh();
         linear
     }
 
-    /// The state, to be stored and given to [`from_state`](Linear::from_state).
-    pub fn state(&self) -> &LinearState<S> {
-        &self.state
+    /// The state, to be stored and given to [`from_state`](Linear::from_state). O(size).
+    pub fn state(&self) -> LinearState<S> {
+        let Linear { v, b, constant, scale, u, ub } = self;
+        let (constant, scale) = (*constant, *scale);
+        let u = u.as_ref().map_or_else(Vec::new, Weights::to_vec);
+        LinearState { v: v.to_vec(), b: b.clone(), constant, scale, u, ub: ub.clone() }
+    }
+
+    /// The value of the constant feature; 0 for no intercept.
+    pub fn constant(&self) -> f64 {
+        self.constant
+    }
+
+    /// The weights of the constant feature, over the scale.
+    pub(crate) fn constant_weights(&self) -> &[f64] {
+        &self.b
+    }
+
+    /// How many weights there are, those of the constant not counted.
+    pub(crate) fn size(&self) -> usize {
+        self.v.len()
+    }
+
+    /// Of one of the outputs, what it would be by itself.
+    pub(crate) fn only(&self, o: usize) -> Result<Self, Error> {
+        let d = self.n_features();
+        memory::check::<S>("the weights of one output", &[d])?;
+        let v = Weights::new(self.v.of_output(o), 1, d);
+        let (b, ub) = (vec![self.b[o]], self.ub.get(o).copied().into_iter().collect());
+        let u = self.u.as_ref().map(|u| Weights::new(u.of_output(o), 1, d));
+        let mut only = Linear { v, b, constant: self.constant, scale: self.scale, u, ub };
+        only.scale.norm2 = only.norm2_afresh() / only.scale.a.powi(2);
+        Ok(only)
+    }
+
+    /// Makes the weights of several outputs stand as the coming rows want them; see [`Weights`]. O(size), if they stood
+    /// otherwise.
+    pub(crate) fn suit(&mut self, sparse: bool) -> Result<(), Error> {
+        let (by_feature, zero) = (sparse && self.outputs() > 1, self.is_zero());
+        if let Some(u) = &mut self.u {
+            u.lay_out(by_feature, false)?;
+        }
+        self.v.lay_out(by_feature, zero)
     }
 
     /// Number of features, the intercept's constant not counted.
     pub fn n_features(&self) -> usize {
-        self.n_features
+        self.v.n_features()
     }
 
     /// The weights as a matrix product wants them: to score many rows at once. As much memory again, for a multiple of
     /// 32 outputs; `None` where there are so few that [`score`](Hypothesis::score) is as fast. O(size).
     pub fn panel(&self) -> Result<Option<LinearPanel<'_, S>>, Error> {
-        let (d, outputs) = (self.n_features, self.outputs());
+        let (d, outputs) = (self.n_features(), self.outputs());
         if outputs < FEW {
             return Ok(None);
         }
         let blocks = outputs.div_ceil(WIDTH);
         memory::check::<Lanes<S>>("w as a panel", &[blocks, d])?;
         let mut lanes = vec![Lanes([S::default(); WIDTH]); blocks * d];
-        for (o, w) in self.state.v.chunks(d).enumerate() {
-            let block = &mut lanes[o / WIDTH * d..(o / WIDTH + 1) * d];
-            block.iter_mut().zip(w).for_each(|(lanes, w)| lanes.0[o % WIDTH] = *w);
-        }
+        self.v.for_each(|o, j, v| lanes[o / WIDTH * d + j].0[o % WIDTH] = v);
         Ok(Some(LinearPanel { w: self, lanes }))
     }
 
@@ -148,68 +197,80 @@ impl<S: Scalar> Linear<S> {
 
     /// The weights, outputs x features in row-major order: `coef_` in Python.
     pub fn weights(&self) -> Vec<S> {
-        let a = self.state.scale.a;
-        self.state.v.iter().map(|v| S::from_f64(a * v.to_f64())).collect()
+        let a = self.scale.a;
+        let mut weights = self.v.to_vec();
+        weights.iter_mut().for_each(|v| *v = S::from_f64(a * v.to_f64()));
+        weights
     }
 
     /// The intercepts, one per output: `intercept_` in Python.
     pub fn intercepts(&self) -> Vec<f64> {
-        let LinearState { scale: Scaled { a, .. }, constant, b, .. } = &self.state;
-        b.iter().map(|b| a * b * constant).collect()
+        self.b.iter().map(|b| self.scale.a * b * self.constant).collect()
     }
 
     /// These weights rounded to another scalar, without what an average needs. O(size).
     pub fn convert<T: Scalar>(&self) -> Linear<T> {
-        let LinearState { scale: Scaled { a, .. }, constant, .. } = self.state;
+        let (a, constant) = (self.scale.a, self.constant);
         // An intercept is handed out in the scalar too.
         let round = |b: &f64| match constant > 0.0 {
             true => T::from_f64(a * b * constant).to_f64() / constant,
             false => 0.0,
         };
-        let v = self.state.v.iter().map(|v| T::from_f64(a * v.to_f64())).collect();
-        let b = self.state.b.iter().map(round).collect();
-        let state = LinearState { v, b, constant, ..LinearState::default() };
-        Linear::measured(self.n_features, state)
+        let mut v = Weights::like(&self.v);
+        for (to, from) in v.all_mut().iter_mut().zip(self.v.all()) {
+            *to = T::from_f64(a * from.to_f64());
+        }
+        Linear::measured(v, self.b.iter().map(round).collect(), constant)
     }
 
-    /// Lets `f` replace the weights, outputs x features; leaves the intercepts as they are. O(size).
+    /// Lets `f` replace the weights of the one output; leaves the intercept as it is. O(size).
     pub(crate) fn replace(&mut self, f: impl FnOnce(&mut [f64])) {
         // With A = 0 the average is in u alone, which v may then leave behind.
         self.fold(1.0);
-        let mut weights: Vec<f64> = self.state.v.iter().map(|v| v.to_f64()).collect();
+        let mut weights: Vec<f64> = self.v.all().iter().map(|v| v.to_f64()).collect();
         f(&mut weights);
-        for (v, weight) in self.state.v.iter_mut().zip(weights) {
+        for (v, weight) in self.v.all_mut().iter_mut().zip(weights) {
             *v = S::from_f64(weight);
         }
-        self.state.scale.norm2 = self.norm2_afresh();
+        self.scale.norm2 = self.norm2_afresh();
     }
 
     /// Sets the weight of the constant feature, of the one output.
     pub(crate) fn set_intercept(&mut self, weight: f64) {
         self.fold(1.0);
-        self.state.b.fill(weight);
-        self.state.scale.norm2 = self.norm2_afresh();
+        self.b.fill(weight);
+        self.scale.norm2 = self.norm2_afresh();
     }
 
     /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is
     /// copied, all arithmetic is in that of the weights.
     #[inline(always)]
     pub fn score_row<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>, out: &mut [f64]) {
-        let (w, d) = (&self.state, self.n_features);
-        match &mut *out {
-            [only] => *only = x.dot(&w.v),
-            all => x.dots(&w.v, d, all),
+        self.v.dots(x, out);
+        for (out, b) in out.iter_mut().zip(&self.b) {
+            *out = self.scale.a * (*out + self.constant * b);
         }
-        for (out, b) in out.iter_mut().zip(&w.b) {
-            *out = w.scale.a * (*out + w.constant * b);
-        }
+    }
+
+    /// [`expect`](Hypothesis::expect) of such a row.
+    #[inline(always)]
+    pub(crate) fn expect_row<T: Scalar>(&self, x: Row<'_, T>) {
+        self.v.expect(x);
     }
 
     /// [`add`](Hypothesis::add) of such a row.
     #[inline(always)]
     pub fn add_row<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64]) {
         match coef {
-            [only] => self.add_to(0, x, *only),
+            [only] => return self.add_to(0, x, *only),
+            several => {
+                if let Some(change) = self.v.axpys(several, self.scale.a, x) {
+                    self.scale.norm2 += change;
+                    return others_than_0(several).for_each(|(o, c)| self.add_rest(o, x, c));
+                }
+            }
+        }
+        match coef {
             few if few.len() <= MANY => {
                 few.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
             }
@@ -220,8 +281,7 @@ impl<S: Scalar> Linear<S> {
     /// The score of one output.
     #[inline]
     pub(crate) fn score_of<T: Scalar + Weigh<S>>(&self, o: usize, x: Row<'_, T>) -> f64 {
-        let (w, d) = (&self.state, self.n_features);
-        w.scale.a * (x.dot(&w.v[o * d..(o + 1) * d]) + w.constant * w.b[o])
+        self.scale.a * (self.v.dot(o, x) + self.constant * self.b[o])
     }
 
     /// Adds `coef` times an example to the weights of one output.
@@ -230,20 +290,21 @@ impl<S: Scalar> Linear<S> {
         if coef == 0.0 {
             return;
         }
-        let (w, d) = (&mut self.state, self.n_features);
-        let c = coef / w.scale.a;
-        w.scale.norm2 += x.axpy(c, &mut w.v[o * d..(o + 1) * d]);
-        let old = w.b[o];
-        w.b[o] += c * w.constant;
-        w.scale.norm2 += (w.b[o] - old) * (w.b[o] + old);
-        if let Some(u) = w.u.get_mut(o * d..(o + 1) * d) {
-            let c = c * w.scale.sum_a;
-            x.for_each(|j, x| {
-                if let Some(u) = u.get_mut(j) {
-                    *u += c * x;
-                }
-            });
-            w.ub[o] += c * w.constant;
+        self.scale.norm2 += self.v.axpy(o, coef / self.scale.a, x);
+        self.add_rest(o, x, coef);
+    }
+
+    /// What belongs to that beside the weights of the features.
+    #[inline(always)]
+    fn add_rest<T: Scalar>(&mut self, o: usize, x: Row<'_, T>, coef: f64) {
+        let c = coef / self.scale.a;
+        let old = self.b[o];
+        self.b[o] += c * self.constant;
+        self.scale.norm2 += (self.b[o] - old) * (self.b[o] + old);
+        if let Some(u) = &mut self.u {
+            let c = c * self.scale.sum_a;
+            u.add(o, c, x);
+            self.ub[o] += c * self.constant;
         }
     }
 }
@@ -260,13 +321,13 @@ impl<S: Scalar> LinearPanel<'_, S> {
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
     /// Unlike those of single rows they are summed in the scalar of the data.
     pub fn scores(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
-        let (LinearState { scale, constant, b, .. }, outputs) = (&self.w.state, self.w.outputs());
+        let (Linear { scale, constant, b, .. }, outputs) = (self.w, self.w.outputs());
         let mut products = [S::default(); TOGETHER * WIDTH];
         for (group, out) in out.chunks_mut(TOGETHER * outputs).enumerate() {
             let first = first + group * TOGETHER;
             let rows: [usize; TOGETHER] = std::array::from_fn(|r| first + r);
             let rows = &rows[..out.len() / outputs];
-            for (k, block) in self.lanes.chunks(self.w.n_features).enumerate() {
+            for (k, block) in self.lanes.chunks(self.w.n_features()).enumerate() {
                 x.products(rows, block, &mut products, WIDTH);
                 let own = k * WIDTH..outputs.min((k + 1) * WIDTH);
                 for (out, products) in out.chunks_mut(outputs).zip(products.chunks(WIDTH)) {
@@ -289,11 +350,15 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn outputs(&self) -> usize {
-        self.state.b.len()
+        self.b.len()
     }
 
     fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        same_features(self.n_features, n_features)
+        same_features(self.n_features(), n_features)
+    }
+
+    fn look_ahead(&mut self, x: &Matrix<'_, S>, _rows: &[usize]) -> Result<(), Error> {
+        self.suit(x.is_sparse())
     }
 
     #[inline(always)]
@@ -303,7 +368,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn expect(&self, x: Row<'_, S>) {
-        x.prefetch_weights(&self.state.v);
+        self.expect_row(x);
     }
 
     #[inline(always)]
@@ -312,78 +377,78 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     fn check_room(&self, averaging: bool) -> Result<(), Error> {
-        let more = if averaging && self.state.u.is_empty() { self.state.v.len() } else { 0 };
+        let more = if averaging && self.u.is_none() { self.v.all().len() } else { 0 };
         memory::check::<f64>("the average of w", &[more])
     }
 
     fn check_copy(&self) -> Result<(), Error> {
-        memory::check::<S>("a copy of w", &[self.state.v.len()])?;
-        memory::check::<f64>("a copy of the average of w", &[self.state.u.len()])
+        memory::check::<S>("a copy of w", &[self.v.all().len()])?;
+        let averages = self.u.as_ref().map_or(0, |u| u.all().len());
+        memory::check::<f64>("a copy of the average of w", &[averages])
     }
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
-        let x = (norm2 + self.state.constant.powi(2)).sqrt();
-        let reach = self.state.scale.norm2.max(0.0).sqrt() + total * x;
+        let x = (norm2 + self.constant.powi(2)).sqrt();
+        let reach = self.scale.norm2.max(0.0).sqrt() + total * x;
         // False for NaN too.
         reach * reach.max(x) <= S::LARGEST
     }
 
     fn gradient_norm(&self, _i: usize, x: Row<'_, S>, coef: &[f64]) -> f64 {
-        let of_row = x.norm2() + self.state.constant * self.state.constant;
+        let of_row = x.norm2() + self.constant * self.constant;
         (of_row * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
     fn norm2_afresh(&self) -> f64 {
-        let v = self.state.v.iter().map(|v| v.to_f64() * v.to_f64());
-        let b = self.state.b.iter().map(|b| b * b);
-        self.state.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
+        let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());
+        let b = self.b.iter().map(|b| b * b);
+        self.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
     }
 
     #[inline(always)]
     fn scaled(&self) -> &Scaled {
-        &self.state.scale
+        &self.scale
     }
 
     #[inline(always)]
     fn scaled_mut(&mut self) -> &mut Scaled {
-        &mut self.state.scale
+        &mut self.scale
     }
 
     fn fold(&mut self, a: f64) {
-        let w = &mut self.state;
-        let fold = w.scale.fold(a);
-        fold.apply(&mut w.v, &mut w.u);
-        fold.apply(&mut w.b, &mut w.ub);
+        let fold = self.scale.fold(a);
+        fold.apply(self.v.all_mut(), self.u.as_mut().map_or(&mut [], Weights::all_mut));
+        fold.apply(&mut self.b, &mut self.ub);
     }
 
     #[inline(always)]
     fn average(&mut self, weight: f64) {
-        let w = &mut self.state;
-        if w.u.is_empty() {
-            w.u = vec![0.0; w.v.len()];
-            w.ub = vec![0.0; w.b.len()];
+        if self.u.is_none() {
+            self.u = Some(Weights::like(&self.v));
+            self.ub = vec![0.0; self.b.len()];
         }
-        w.scale.average(weight);
+        self.scale.average(weight);
     }
 
     fn set_average_weight(&mut self, sum: f64) {
-        let c = self.state.scale.reweigh(sum);
-        self.state.u.iter_mut().chain(&mut self.state.ub).for_each(|u| *u *= c);
+        let c = self.scale.reweigh(sum);
+        let u = self.u.as_mut().map_or(&mut [][..], Weights::all_mut);
+        u.iter_mut().chain(&mut self.ub).for_each(|u| *u *= c);
     }
 
     fn mean(&self) -> Option<Self> {
-        let LinearState { v, b, u, ub, constant, scale } = &self.state;
+        let Linear { v, b, constant, scale, u: Some(u), ub } = self else {
+            return None;
+        };
         if !scale.averages() {
             return None;
         }
-        let of = |(v, u): (&S, &f64)| S::from_f64(scale.mean(v.to_f64(), *u));
-        let state = LinearState {
-            v: v.iter().zip(u).map(of).collect(),
-            b: b.iter().zip(ub).map(|(b, u)| scale.mean(*b, *u)).collect(),
-            constant: *constant,
-            ..LinearState::default()
-        };
-        Some(Linear::measured(self.n_features, state))
+        let mut mean = Weights::like(v);
+        for (mean, (v, u)) in mean.all_mut().iter_mut().zip(v.all().iter().zip(u.all())) {
+            *mean = S::from_f64(scale.mean(v.to_f64(), *u));
+        }
+        let b = b.iter().zip(ub).map(|(b, u)| scale.mean(*b, *u)).collect();
+        Some(Linear::measured(mean, b, *constant))
     }
 }
 
@@ -392,7 +457,7 @@ impl<S: Scalar> Combine for Linear<S> {
         let Some((_, first)) = parts.first() else {
             return Err(Error::shape("models", "at least one", "0"));
         };
-        let shape = |w: &Self| (w.outputs(), w.n_features, w.state.constant);
+        let shape = |w: &Self| (w.outputs(), w.n_features(), w.constant);
         if let Some((_, other)) = parts.iter().find(|(_, w)| shape(w) != shape(first)) {
             return Err(Error::shape(
                 "models",
@@ -400,35 +465,36 @@ impl<S: Scalar> Combine for Linear<S> {
                 format_args!("{:?}", shape(other)),
             ));
         }
-        let mut v = vec![0.0; first.state.v.len()];
+        let mut v = Weights::<f64>::like(&first.v);
         let mut b = vec![0.0; first.outputs()];
-        let averaging = parts.iter().all(|(_, w)| w.state.scale.averages());
-        let (mut u, mut ub) = match averaging {
-            true => (v.clone(), b.clone()),
-            false => (Vec::new(), Vec::new()),
-        };
+        let averaging = parts.iter().all(|(_, w)| w.u.is_some() && w.scale.averages());
+        let mut u = averaging.then(|| v.clone());
+        let mut ub = if averaging { b.clone() } else { Vec::new() };
         for (c, part) in parts {
-            let w = &part.state;
+            let mut w = Cow::Borrowed(*part);
+            if !w.v.stands_as(&first.v) {
+                w.to_mut().suit(first.v.is_by_feature())?;
+            }
             let scale = c * w.scale.a;
-            v.iter_mut().zip(&w.v).for_each(|(sum, v)| *sum += scale * v.to_f64());
+            v.all_mut().iter_mut().zip(w.v.all()).for_each(|(sum, v)| *sum += scale * v.to_f64());
             b.iter_mut().zip(&w.b).for_each(|(sum, b)| *sum += scale * b);
             // With A = 0 and weights of sum 1, the mean is -u.
             let mean = |v: f64, u: f64| c * w.scale.mean(v, u);
-            for (sum, (v, u)) in u.iter_mut().zip(w.v.iter().zip(&w.u)) {
-                *sum -= mean(v.to_f64(), *u);
+            if let (Some(u), Some(of_part)) = (&mut u, &w.u) {
+                for (sum, (v, u)) in u.all_mut().iter_mut().zip(w.v.all().iter().zip(of_part.all()))
+                {
+                    *sum -= mean(v.to_f64(), *u);
+                }
             }
             for (sum, (b, u)) in ub.iter_mut().zip(w.b.iter().zip(&w.ub)) {
                 *sum -= mean(*b, *u);
             }
         }
-        let state = LinearState {
-            v: v.into_iter().map(S::from_f64).collect(),
-            b,
-            constant: first.state.constant,
-            scale: Scaled { sum_q: if averaging { 1.0 } else { 0.0 }, ..Scaled::default() },
-            u,
-            ub,
-        };
-        Ok(Linear::measured(first.n_features, state))
+        let mut sum = Weights::like(&v);
+        sum.all_mut().iter_mut().zip(v.all()).for_each(|(sum, v)| *sum = S::from_f64(*v));
+        let scale = Scaled { sum_q: if averaging { 1.0 } else { 0.0 }, ..Scaled::default() };
+        let mut linear = Linear { v: sum, b, constant: first.constant, scale, u, ub };
+        linear.scale.norm2 = linear.norm2_afresh();
+        Ok(linear)
     }
 }

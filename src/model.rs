@@ -45,7 +45,7 @@ impl<S: Scalar> Model<S> {
                 "of the dtype of the support vectors",
             ));
         };
-        memory::check::<T>("the model", &[w.state().v.len()])?;
+        memory::check::<T>("the model", &[w.size()])?;
         Ok(Model::Linear(Arc::new(w.convert())))
     }
 

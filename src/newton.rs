@@ -28,7 +28,7 @@ use crate::order::Ahead;
 use crate::scalar::Scalar;
 
 /// Above this many weights factors and curvatures cost more than passes save.
-const MOST_WEIGHTS: usize = 256;
+pub(crate) const MOST_WEIGHTS: usize = 256;
 
 /// Above this many features in all, stored or not, a step takes longer than a caller may want to wait.
 const LARGEST: usize = 1 << 26;
@@ -80,7 +80,7 @@ impl Descent {
             return None;
         }
         let mut weights = w.weights();
-        weights.extend(w.state().b.iter().filter(|_| w.state().constant > 0.0));
+        weights.extend(w.constant_weights().iter().filter(|_| w.constant() > 0.0));
         let shape = w.convert();
         let mut descent =
             Descent { w: weights, scores: Vec::new(), mu: 0.3, steps: 0, best: None, shape };
@@ -114,7 +114,7 @@ impl Descent {
         tol: f64,
     ) -> Option<bool> {
         let (n, d) = (data.len(), self.w.len());
-        let (features, constant) = (self.shape.n_features(), self.shape.state().constant);
+        let (features, constant) = (self.shape.n_features(), self.shape.constant());
         let per_row = |i: usize| data.weight(i) / n as f64;
         // The dual point, its image, and the true objective.
         let (mut dual, mut curvature) = (vec![0.0; n], vec![0.0; n]);
@@ -213,7 +213,7 @@ impl Descent {
     /// `<v, x_i>` for every example.
     fn dots<S: Scalar>(&self, data: &Examples<'_, S>, v: &[f64]) -> Option<Vec<f64>> {
         let features = self.shape.n_features();
-        let bias: f64 = v[features..].iter().map(|b| b * self.shape.state().constant).sum();
+        let bias: f64 = v[features..].iter().map(|b| b * self.shape.constant()).sum();
         let mut out = Vec::with_capacity(data.len());
         let mut rows = 0..data.len();
         let mut order = Ahead::new(&mut rows);

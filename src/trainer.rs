@@ -53,7 +53,8 @@ pub struct Report {
     pub loss: f64,
     /// Steps.
     pub steps: u64,
-    /// How many of the examples were not classified right then: progressive validation.
+    /// How many of the examples had no smaller a loss than with scores of 0: were not classified right then, where it is
+    /// the loss of one problem. Progressive validation.
     pub mistakes: u64,
     /// By how much w has degraded to stay within a budget: the sum of `||dw||^2`.
     pub degradation: f64,

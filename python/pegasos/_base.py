@@ -463,9 +463,8 @@ class Run:
         fit = self._fit
         assert fit is not None
         self.objective = self.dual = np.nan
-        while (told := fit.epoch(progress)) is not None:
-            loss, self.objective, self.dual = told
-            self.losses.append(loss)
+        while fit.epoch(progress):
+            self.objective, self.dual = fit.certificate
             if self.trainer.made.kind != "linear":
                 self.records.extend(fit.records)
             if bar is not None and not np.isnan(self.objective):
@@ -479,6 +478,7 @@ class Run:
     def end(self) -> None:
         """Ledger and dual variables speak of the rows of a fit alone: the trainer takes over what they have found."""
         if self._fit is not None:
+            self.losses += self._fit.losses
             self.ascended = self._fit.ascends
             self.epoch += self._fit.epochs
             self._fit.end()

@@ -74,6 +74,7 @@ class Trainer:
     @staticmethod
     def linear(
         n_features: int,
+        sparse: bool,
         targets: list[int] | int,
         dtype: str,
         constant: float,
@@ -131,11 +132,11 @@ class Fit:
         every: int | None = None,
         threads: int = 1,
     ) -> Fit: ...
-    def epoch(
-        self, progress: Callable[[int, int], object] | None = None
-    ) -> tuple[float, float, float] | None: ...
+    def epoch(self, progress: Callable[[int, int], object] | None = None) -> bool: ...
     @property
     def outcome(self) -> str | None: ...
+    @property
+    def losses(self) -> list[float]: ...
     @property
     def certificate(self) -> tuple[float, float]: ...
     @property

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import assert_all_finite
@@ -550,6 +551,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             targets = n_classes
         return Trainer.linear(
             int(data.X.shape[1]),
+            issparse(data.X),
             targets,
             data.X.dtype.name,
             self._constant(),

@@ -115,7 +115,7 @@ impl<S: Scalar> Panel<S> {
     pub fn spread(&mut self, d: &[f64], coef: &[f64]) {
         let d: Vec<S> = d.iter().map(|d| S::from_f64(*d)).collect();
         let mut sum = [Lanes([S::default(); WIDTH])];
-        S::products(&[&d], &self.k, Lanes::flatten(&mut sum), WIDTH);
+        S::products(&[&d], &self.k, Lanes::flatten_mut(&mut sum), WIDTH);
         S::lift(1.0, coef, &sum[0], &mut self.scores);
     }
 

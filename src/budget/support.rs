@@ -378,7 +378,7 @@ impl<S: Scalar> Support<S> {
         side_by_side(&mut tasks, |task, (k, distances)| {
             let slots = task * rows..task * rows + k.len();
             let numbers: Vec<usize> = slots.clone().collect();
-            let out = Lanes::flatten(k);
+            let out = Lanes::flatten_mut(k);
             if let Ok(x) = self.matrix() {
                 vectors.products(&x, &numbers, 0..vectors.len(), out, WIDTH);
             }
@@ -412,6 +412,6 @@ impl<S: Scalar> Support<S> {
             return;
         }
         let rows: Vec<&[S]> = self.rounded.chunks(self.stride).collect();
-        S::products(&rows, k, Lanes::flatten(out), WIDTH);
+        S::products(&rows, k, Lanes::flatten_mut(out), WIDTH);
     }
 }

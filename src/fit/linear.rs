@@ -10,13 +10,13 @@ use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::linear::{Linear, LinearState};
-use crate::loss::Loss;
+use crate::loss::{Binary, Loss, MarginLoss, OneVsRest};
 use crate::memory;
 use crate::newton::Descent;
 use crate::order::{Ahead, Order};
 use crate::params::Block;
 use crate::scalar::Scalar;
-use crate::shards::{Shards, total};
+use crate::shards::Shards;
 use crate::threads::side_by_side;
 use crate::trainer::{Report, Trainer};
 
@@ -44,6 +44,12 @@ struct Part<S: Scalar, L: Loss> {
     solved: Option<Certificate>,
 }
 
+impl<S: Scalar, L: Loss> Part<S, L> {
+    fn problems(&self) -> usize {
+        self.trainer.loss().problems()
+    }
+}
+
 /// An epoch of Pegasos under way.
 struct Epoch<S: Scalar, L: Loss> {
     order: Box<dyn Order + Send>,
@@ -61,7 +67,8 @@ struct Sharded<S: Scalar, L: Loss> {
     /// Where in the rows each shard's part begins, and where the last one ends.
     bounds: Vec<usize>,
     at: usize,
-    sum: Report,
+    /// Of each problem.
+    sums: Vec<Report>,
 }
 
 /// What is under way beside an epoch of Pegasos.
@@ -143,6 +150,11 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         Ok(model)
     }
 
+    /// How many problems there are: more than trainers where some train several.
+    fn count(&self) -> usize {
+        self.parts.iter().map(Part::problems).sum()
+    }
+
     /// Rows to a step.
     fn batch(&self) -> usize {
         match self.parts.first().map(|part| part.trainer.params().block) {
@@ -161,7 +173,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     where
         L: Clone + Send,
     {
-        let Sharded { copies, rows, bounds, at, sum } = sharded;
+        let Sharded { copies, rows, bounds, at, sums } = sharded;
         let shards = bounds.len() - 1;
         let size = size.div_ceil(shards * batch).saturating_mul(batch);
         let (from, to) = (*at, at.saturating_add(size));
@@ -173,7 +185,8 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             })
             .collect();
         *at = to;
-        *sum = total(side_by_side(copies, |_, copies| copies.go_on(data, &pieces)))?;
+        let reports = side_by_side(copies, |_, copies| copies.go_on(data, &pieces));
+        *sums = reports.into_iter().collect::<Result<_, _>>()?;
         Ok(pieces.iter().map(|piece| piece.len()).sum())
     }
 
@@ -210,6 +223,24 @@ fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
         if count < room {
             return;
         }
+    }
+}
+
+impl<S: Scalar, M: MarginLoss> LinearProblems<S, OneVsRest<M>> {
+    /// The same problems with a trainer for each. What belongs to a fit under way, and gradients in flight, stay behind.
+    pub(crate) fn apart(&self) -> Result<LinearProblems<S, Binary<M>>, Error> {
+        let mut trainers = Vec::new();
+        for trainer in self.trainers() {
+            let w = trainer.hypothesis();
+            for (o, &positive) in trainer.loss().positives.iter().enumerate() {
+                let loss = Binary { loss: trainer.loss().loss, positive };
+                let w = w.only(o)?;
+                let mut alone = Trainer::resume(w, loss, *trainer.params(), trainer.t())?;
+                alone.set_updates(trainer.updates());
+                trainers.push(alone);
+            }
+        }
+        Ok(LinearProblems::new(trainers))
     }
 }
 
@@ -255,7 +286,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             let counts: Vec<usize> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
             let copies = self.parts.iter().map(|part| Shards::split(&part.trainer, &counts));
             let copies = copies.collect::<Result<_, _>>()?;
-            sharded = Some(Sharded { copies, rows, bounds, at: 0, sum: Report::default() });
+            sharded = Some(Sharded { copies, rows, bounds, at: 0, sums: sums.clone() });
         }
         self.epoch = Some(Epoch { order, sums, taken, sharded });
         Ok(())
@@ -272,8 +303,8 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
                 return Ok(visited);
             }
             self.frozen = None;
-            if let Some(Sharded { copies, sum, .. }) = epoch.sharded.take() {
-                epoch.sums = vec![sum];
+            if let Some(Sharded { copies, sums, .. }) = epoch.sharded.take() {
+                epoch.sums = sums;
                 for (copies, part) in copies.into_iter().zip(&mut self.parts) {
                     copies.merge_into(&mut part.trainer)?;
                 }
@@ -304,12 +335,16 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
 
     fn seen(&self) -> Report {
         let mut sum = Report::default();
-        self.epoch.iter().flat_map(|epoch| &epoch.sums).for_each(|report| sum += *report);
+        for (part, report) in self.parts.iter().zip(self.epoch.iter().flat_map(|epoch| &epoch.sums))
+        {
+            let examples = report.examples * part.problems() as u64;
+            sum += Report { examples, ..*report };
+        }
         sum
     }
 
     fn estimate(&self, data: &Examples<'_, S>, loss: f64) -> f64 {
-        let mut gap = loss * self.parts.len() as f64;
+        let mut gap = loss * self.count() as f64;
         let mut primal = gap;
         for Part { trainer, .. } in &self.parts {
             let half = trainer.params().lambda / 2.0 * trainer.hypothesis().norm2();
@@ -414,6 +449,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         size: usize,
     ) -> Result<Ascent, Error> {
         self.frozen = None;
+        let problems = self.count();
         if !matches!(self.stage, Stage::Ascent(..)) {
             let over = self.parts.iter().map(|part| (None, part.solved.is_some())).collect();
             self.stage = Stage::Ascent(over, 0);
@@ -427,7 +463,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             self.stage = Stage::None;
             self.climbed += 1;
             let duals = self.parts.iter().filter_map(|part| part.dual.as_ref());
-            let loss = duals.map(DualAscent::mean_loss).sum::<f64>() / count as f64;
+            let loss = duals.map(DualAscent::mean_loss).sum::<f64>() / problems as f64;
             return Ok(Ascent::Epoch { loss, visits, certificate: None });
         }
         let mut pairs: Vec<_> = self.parts.iter_mut().zip(passes).collect();
@@ -455,12 +491,12 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             Ok::<_, Error>((report, false))
         });
         let (mut sum, mut anew) = (Report::default(), false);
-        for report in reports {
+        for (report, part) in reports.into_iter().zip(&self.parts) {
             let (report, begun) = report?;
+            *visits += report.examples * part.problems() as u64;
             sum += report;
             anew |= begun;
         }
-        *visits += sum.examples;
         Ok(Ascent::Going { rows: (sum.examples as usize).div_ceil(count), anew })
     }
 
@@ -508,7 +544,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             part.trainer.set_updates(updates);
             part.solved = None;
             // As the trainer keeps it: w times lambda t, in the scalar of the data.
-            let norm = part.trainer.hypothesis().state().scale.norm2.sqrt();
+            let norm = part.trainer.hypothesis().scaled().norm2.sqrt();
             if !S::from_f64(norm).to_f64().is_finite() {
                 let lambda = params.lambda;
                 return Err(Error::non_finite(

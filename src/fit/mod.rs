@@ -220,6 +220,8 @@ pub(crate) struct Course {
     /// After which epoch the next evaluation comes.
     evaluation: usize,
     event: Event,
+    /// The mean loss of every epoch that has ended.
+    losses: Vec<f64>,
     /// Whether somebody has said that the epoch at hand is the last.
     stopped: bool,
     watch: Watch,
@@ -245,6 +247,7 @@ impl Course {
             ascending: false,
             evaluation: 1,
             event: Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 },
+            losses: Vec::new(),
             stopped: false,
             watch,
             bound: f64::NEG_INFINITY,
@@ -314,15 +317,13 @@ impl Course {
                     return Ok(going(rows));
                 }
                 let Report { examples, loss, .. } = problem.seen();
-                self.event.loss = loss / examples as f64;
-                self.event.visits = examples;
+                self.learned(loss / examples as f64, examples);
                 self.after_epoch(problem, data)
             }
             State::Ascend => match problem.ascend(data, &self.policy, size)? {
                 Ascent::Going { rows, anew } => Ok(Progress::Going { rows, anew }),
                 Ascent::Epoch { loss, visits, certificate } => {
-                    self.event.loss = loss;
-                    self.event.visits = visits;
+                    self.learned(loss, visits);
                     if let Some(certificate) = certificate {
                         self.event.certificate = certificate;
                         return self.judge(problem, data);
@@ -412,6 +413,12 @@ impl Course {
     ) -> Result<(), Error> {
         self.ascending = true;
         problem.begin_ascent(data, self.policy.cache)
+    }
+
+    /// The visits of an epoch are over, whatever comes of what is still to be evaluated.
+    fn learned(&mut self, loss: f64, visits: u64) {
+        (self.event.loss, self.event.visits) = (loss, visits);
+        self.losses.push(loss);
     }
 
     fn end_of_epoch(&mut self, next: State) -> Progress {
@@ -525,6 +532,11 @@ impl Course {
     /// Whether dual ascent has taken over.
     pub(crate) fn is_ascending(&self) -> bool {
         self.ascending
+    }
+
+    /// The mean loss of every epoch that has ended.
+    pub(crate) fn losses(&self) -> &[f64] {
+        &self.losses
     }
 
     /// Epochs begun so far.

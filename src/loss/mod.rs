@@ -11,10 +11,12 @@
 //! `lambda ||w||^2` is the mean of `-l'(m) m`.
 
 mod crammer_singer;
+mod one_vs_rest;
 
 use std::fmt::Debug;
 
 pub use crammer_singer::CrammerSinger;
+pub use one_vs_rest::OneVsRest;
 
 /// A loss on the scores of one example.
 pub trait Loss: Sync {
@@ -30,8 +32,12 @@ pub trait Loss: Sync {
     /// The loss of an example of class `y`; writes its negative (sub)gradient by the scores to
     /// `coef`.
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64;
-    /// The loss of an example whose scores say nothing, all being 0: one with a smaller loss is classified
-    /// right.
+    /// How many problems' losses it is the sum of.
+    fn problems(&self) -> usize {
+        1
+    }
+    /// The loss of an example whose scores say nothing, all being 0: of one problem, one with a smaller loss is
+    /// classified right.
     fn at_zero(&self) -> f64 {
         let (mut coef, scores) = (self.zeros(), self.zeros());
         self.value_and_coef(scores.as_ref(), 0, coef.as_mut())

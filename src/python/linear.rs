@@ -9,12 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
-use super::parts::{Common, Dicts, List, Part, Told, check_format, parts, told};
+use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
 use super::trainer::{Facts, Made, Model, On, Problem, Task};
 use super::{choice, unknown};
+use crate::newton::MOST_WEIGHTS;
 use crate::{
     AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, Linear, LinearProblems,
-    LinearState, Loss, OwnedRow, Params, Regret, Schedule, Trainer, memory,
+    LinearState, Loss, OneVsRest, OwnedRow, Params, Regret, Schedule, Trainer, memory,
 };
 
 /// Of the parts of linear problems; a change of their keys' meaning gets a new number.
@@ -37,15 +38,21 @@ struct PyLinear {
 }
 
 impl PyLinear {
-    /// The losses of one class against the others, for each of these.
-    fn one_score(&self, positives: &[u32]) -> PyResult<Vec<Binary<AnyLoss>>> {
+    /// The loss of one score.
+    fn margin_loss(&self) -> PyResult<AnyLoss> {
         let losses = [
             ("hinge", AnyLoss::Hinge),
             ("squared_hinge", AnyLoss::SquaredHinge),
             ("log_loss", AnyLoss::Logistic),
         ];
-        let loss = choice("loss", &self.loss, &losses)?;
-        Ok(positives.iter().map(|&positive| Binary { loss, positive }).collect())
+        choice("loss", &self.loss, &losses)
+    }
+
+    /// Whether problems of one score each may have a trainer for several of them: where nothing depends on the norm of
+    /// each, nor on when its own steps were.
+    fn may_share(&self, common: &Common) -> bool {
+        let plain = self.radius.is_none() && self.delay == 0 && !self.regret;
+        plain && common.may_share()
     }
 
     /// The parameters, given those of all problems.
@@ -75,9 +82,39 @@ pub(super) enum Targets {
 /// What problems start from.
 pub(super) enum Start<'a, 'py> {
     /// Weights of 0.
-    Zero { n_features: usize, constant: f64 },
+    Zero { n_features: usize, constant: f64, sparse: bool },
     /// What was stored of them.
     Parts(&'a Bound<'py, PyDict>),
+}
+
+/// Problems of one score each that one trainer trains, where rows are sparse: a line of the cache of f32. Fewer would go
+/// over the rows more often; more would leave threads without work.
+const TOGETHER: usize = 16;
+
+impl Start<'_, '_> {
+    /// How many of `problems` problems of one score each trainer has, if they may share one.
+    fn together(&self, problems: usize, may_share: bool) -> PyResult<Vec<usize>> {
+        Ok(match self {
+            // With few features dual ascent can leap, a problem at a time.
+            Start::Zero { n_features, sparse: true, .. }
+                if may_share && problems > 1 && *n_features > MOST_WEIGHTS =>
+            {
+                let trainers = problems.div_ceil(TOGETHER);
+                (0..trainers).map(|k| (problems + k) / trainers).collect()
+            }
+            Start::Zero { .. } => vec![1; problems],
+            Start::Parts(parts) => {
+                let stored: Vec<Bound<'_, PyDict>> = item(parts, "problems")?.extract()?;
+                let outputs = stored.iter().map(|stored| Ok(Vec::<f64>::take(stored, "b")?.len()));
+                let counts: Vec<usize> = outputs.collect::<PyResult<_>>()?;
+                if counts.iter().sum::<usize>() != problems || counts.contains(&0) {
+                    let text = "parts must have one score for each target";
+                    return Err(PyValueError::new_err(text));
+                }
+                if may_share { counts } else { vec![1; problems] }
+            }
+        })
+    }
 }
 
 /// All that is stored of problems beside what they were made with.
@@ -96,6 +133,22 @@ struct Stored<S> {
     regret: Option<List>,
 }
 parts!([S: Number] Stored<S> { n_features, linear, flights, regret });
+
+impl<S: Number> Stored<S> {
+    /// The same with a problem for each score.
+    fn apart(self) -> Result<Vec<Self>, Error> {
+        if self.linear.b.len() == 1 {
+            return Ok(vec![self]);
+        }
+        let (n_features, outputs) = (self.n_features, self.linear.b.len());
+        let linear = Linear::from_state(n_features, self.linear)?;
+        let only = |o| {
+            let linear = linear.only(o)?.state();
+            Ok(Stored { n_features, linear, flights: Dicts(Vec::new()), regret: None })
+        };
+        (0..outputs).map(only).collect()
+    }
+}
 
 /// A gradient in flight, its row dense where there are no indices.
 struct StoredFlight<S> {
@@ -160,7 +213,18 @@ fn of_targets<S: Number>(
     let (common, linear): (Common, PyLinear) = (params.extract()?, params.extract()?);
     match targets {
         Targets::OneScore(positives) => {
-            problems::<S, _>(linear.one_score(positives)?, &common, &linear, start)
+            let loss = linear.margin_loss()?;
+            let counts = start.together(positives.len(), linear.may_share(&common))?;
+            if counts.iter().all(|&count| count == 1) {
+                let losses = positives.iter().map(|&positive| Binary { loss, positive });
+                return problems::<S, _>(losses.collect(), &common, &linear, start);
+            }
+            let mut rest = &positives[..];
+            let losses = counts.iter().map(|&count| {
+                let positives = rest.split_off(..count).unwrap_or_default().to_vec();
+                OneVsRest { loss, positives }
+            });
+            problems::<S, _>(losses.collect(), &common, &linear, start)
         }
         Targets::CrammerSinger(classes) => {
             problems::<S, _>(vec![CrammerSinger { classes: *classes }], &common, &linear, start)
@@ -177,7 +241,7 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
     let params = |loss: &L| linear_params.adapt(common.params(loss, 0)?);
     let mut trainers = Vec::new();
     match start {
-        Start::Zero { n_features, constant } => {
+        Start::Zero { n_features, constant, .. } => {
             // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched:
             // what is asked for piece by piece would seem to be there.
             let outputs = losses.iter().map(|loss| loss.zeros().as_ref().len());
@@ -195,6 +259,13 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
         Start::Parts(parts) => {
             check_format(parts, FORMAT)?;
             let Parts { t, problems: Dicts(problems), .. } = Parts::<S>::take(parts, "")?;
+            let problems = match losses.len() > problems.len() {
+                true => {
+                    let apart = problems.into_iter().map(Stored::apart);
+                    apart.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
+                }
+                false => problems,
+            };
             if problems.len() != losses.len() {
                 return Err(PyValueError::new_err("parts must have one problem for each target"));
             }
@@ -217,6 +288,37 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
     Ok(Box::new(LinearProblems::new(trainers)))
 }
 
+/// Problems of one score each, with a trainer for each; `None` of others.
+fn singles<S: Number>(
+    problem: &dyn Problem,
+) -> Option<Result<LinearProblems<S, Binary<AnyLoss>>, Error>> {
+    let problem = problem as &dyn Any;
+    if let Some(alone) = problem.downcast_ref::<LinearProblems<S, Binary<AnyLoss>>>() {
+        return Some(Ok(alone.clone()));
+    }
+    problem.downcast_ref::<LinearProblems<S, OneVsRest<AnyLoss>>>().map(LinearProblems::apart)
+}
+
+/// The average of problems with as many trainers, with factors; `None` where they are not.
+fn average<S: Number, L: Loss + Clone + Send + 'static>(
+    all: &[&LinearProblems<S, L>],
+    factors: &[f64],
+) -> Option<Result<Box<dyn Problem>, Error>> {
+    let count = all.first()?.trainers().len();
+    if all.iter().any(|other| other.trainers().len() != count) {
+        return None;
+    }
+    let average = |k: usize| {
+        let parts = all
+            .iter()
+            .zip(factors)
+            .flat_map(|(other, factor)| other.trainers().nth(k).map(|trainer| (*factor, trainer)));
+        Trainer::average_of(&parts.collect::<Vec<_>>())
+    };
+    let trainers = (0..count).map(average).collect::<Result<Vec<_>, _>>();
+    Some(trainers.map(|trainers| Box::new(LinearProblems::new(trainers)) as Box<dyn Problem>))
+}
+
 impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, L> {
     fn copy(&mut self) -> Result<Box<dyn Problem>, Error> {
         self.trainers().try_for_each(|trainer| trainer.check_copy())?;
@@ -233,7 +335,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         }
         Facts {
             t: self.trainers().next().map_or(0, |trainer| trainer.t()),
-            size: self.trainers().map(|trainer| trainer.hypothesis().state().v.len()).sum(),
+            size: self.trainers().map(|trainer| trainer.hypothesis().size()).sum(),
             width: self.trainers().len(),
             steps: 0,
             gradient_error: 0.0,
@@ -257,7 +359,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
     fn parts(&self, _: &Made) -> Result<Told, Error> {
         let stored = |trainer: &Trainer<Linear<S>, L>| Stored {
             n_features: trainer.hypothesis().n_features(),
-            linear: trainer.hypothesis().state().clone(),
+            linear: trainer.hypothesis().state(),
             flights: Dicts(trainer.flights().iter().map(StoredFlight::new).collect()),
             regret: trainer.regret().map(|regret| List(regret.numbers())),
         };
@@ -268,7 +370,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
 
     fn result(&mut self) -> Result<Told, Error> {
         let results = self.results()?;
-        let sizes = results.iter().map(|model| model.state().v.len());
+        let sizes = results.iter().map(|model| model.size());
         memory::check::<S>("the weights", &[sizes.sum()])?;
         let weights = results.iter().flat_map(Linear::weights).collect();
         let intercepts = results.iter().flat_map(Linear::intercepts).collect();
@@ -284,18 +386,14 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         factors: &[f64],
     ) -> Option<Result<Box<dyn Problem>, Error>> {
         let of_kind = all.iter().map(|other| (&**other as &dyn Any).downcast_ref::<Self>());
-        let all: Vec<&Self> = of_kind.collect::<Option<_>>()?;
-        let count = self.trainers().len();
-        if all.iter().any(|other| other.trainers().len() != count) {
-            return None;
+        if let Some(all) = of_kind.collect::<Option<Vec<&Self>>>() {
+            return average(&all, factors);
         }
-        let average = |k: usize| {
-            let parts = all.iter().zip(factors).flat_map(|(other, factor)| {
-                other.trainers().nth(k).map(|trainer| (*factor, trainer))
-            });
-            Trainer::average_of(&parts.collect::<Vec<_>>())
-        };
-        let trainers = (0..count).map(average).collect::<Result<Vec<_>, _>>();
-        Some(trainers.map(|trainers| Box::new(LinearProblems::new(trainers)) as Box<dyn Problem>))
+        // Some may have learned from sparse rows, others from dense ones.
+        let singles = all.iter().map(|other| singles::<S>(&**other)).collect::<Option<Vec<_>>>()?;
+        match singles.into_iter().collect::<Result<Vec<_>, _>>() {
+            Ok(singles) => average(&singles.iter().collect::<Vec<_>>(), factors),
+            Err(error) => Some(Err(error)),
+        }
     }
 }

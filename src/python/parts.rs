@@ -24,6 +24,11 @@ pub(super) struct Common {
 }
 
 impl Common {
+    /// Whether nothing depends on the norm of each problem's w, nor on when its own steps were.
+    pub(super) fn may_share(&self) -> bool {
+        self.projection.is_none() && self.average != "recent"
+    }
+
     /// An average of recent iterates reaches back so many updates.
     pub(super) fn params(&self, loss: &impl Loss, window: u64) -> PyResult<Params> {
         let averages = [

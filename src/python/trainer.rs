@@ -192,15 +192,16 @@ impl Trainer {
     #[staticmethod]
     fn linear(
         n_features: usize,
+        sparse: bool,
         targets: Targets,
         dtype: String,
         constant: f64,
         params: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let (py, params, targets) = (params.py(), params.copy()?.unbind(), Some(targets));
-        let (kind, sparse, classes) = ("linear", false, 0);
+        let (kind, classes) = ("linear", 0);
         let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
-        Trainer::make(py, made, Start::Zero { n_features, constant })
+        Trainer::make(py, made, Start::Zero { n_features, constant, sparse })
     }
 
     /// A kernel problem, on a budget or not: of two classes by one score, of more by a score for each.
@@ -216,7 +217,7 @@ impl Trainer {
         let kind = if bounded { "budget" } else { "kernel" };
         let (py, params, targets) = (params.py(), params.copy()?.unbind(), None);
         let made = Made { kind, dtype, params, targets, n_features, sparse, classes };
-        Trainer::make(py, made, Start::Zero { n_features, constant: 0.0 })
+        Trainer::make(py, made, Start::Zero { n_features, constant: 0.0, sparse })
     }
 
     /// The average of linear trainers, with these factors; it goes on as the first would.
@@ -397,9 +398,6 @@ enum Rows<'py> {
     Given(PyReadonlyArray1<'py, i64>),
 }
 
-/// The mean loss, the objective and its bound.
-type Found = (f64, f64, f64);
-
 #[pymethods]
 impl Fit {
     /// `every` is how many examples lie between two records of trainers with kernels.
@@ -461,10 +459,10 @@ impl Fit {
         Ok(Fit { trainer, examples, course: Mutex::new(Course::new(policy)), rows, threads })
     }
 
-    /// Goes on to the end of an epoch: the mean loss, the objective and its bound, nan where they were not evaluated; `None`
-    /// at the end of the fit. `progress` is told how many rows were visited, and how many were mistaken.
+    /// Goes on to the end of an epoch; false at the end of the fit. `progress` is told how many rows were visited, and how
+    /// many were mistaken.
     #[pyo3(signature = (progress = None))]
-    fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<Option<Found>> {
+    fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let (trainer, examples) = (self.trainer.get(), self.examples.get());
         let borrowed = examples.borrow(py)?;
         let (view, n) = (&borrowed.view(true)?, examples.n_rows());
@@ -474,7 +472,7 @@ impl Fit {
         })?;
         let shards = lock(&self.course).policy().shards;
         let pool = Pool::new(self.threads, width.saturating_mul(shards))?;
-        let (mistakes, mut seen, mut event) = (AtomicU64::new(0), 0, None);
+        let (mistakes, mut seen, mut over) = (AtomicU64::new(0), 0, false);
         let mut tell = |done: usize| match &progress {
             Some(progress) => progress.call1((done, mistakes.swap(0, Ordering::Relaxed))).map(drop),
             None => Ok(()),
@@ -498,14 +496,14 @@ impl Fit {
                     seen = now;
                     if anew { Left::Other } else { Left::More(rows) }
                 }
-                Progress::Epoch(found) => {
-                    event = Some(found);
+                Progress::Epoch(_) => Left::None,
+                Progress::Over(_) => {
+                    over = true;
                     Left::None
                 }
-                Progress::Over(_) => Left::None,
             })
         })?;
-        Ok(event.map(|event| (event.loss, event.certificate.primal, event.certificate.dual)))
+        Ok(!over)
     }
 
     /// How the fit has ended: "reached", "exhausted" or "stalled"; `None` as long as it goes on.
@@ -518,7 +516,14 @@ impl Fit {
         })
     }
 
-    /// The objective and its bound, as they are known.
+    /// The mean loss of every epoch that has ended. Of one that was interrupted at its very end too: whoever notes them when
+    /// he is told would miss that.
+    #[getter]
+    fn losses(&self, py: Python<'_>) -> Vec<f64> {
+        py.detach(|| lock(&self.course).losses().to_vec())
+    }
+
+    /// The objective and its bound after the last epoch, nan where they were not evaluated.
     #[getter]
     fn certificate(&self, py: Python<'_>) -> (f64, f64) {
         let certificate = py.detach(|| lock(&self.course).event().certificate);

@@ -351,6 +351,129 @@ pub fn scatter_axpy<P: Processor, S: Widen<V>, V: Float, I: Index>(
     ((change[0] + change[1]) + (change[2] + change[3])).widen()
 }
 
+/// Where the numbers of feature j stand among chunks of which each feature has `step`, the chunk `at`; far outside where
+/// there is no such feature.
+#[inline(always)]
+fn place<I: Index>(j: I, step: usize, at: usize) -> usize {
+    let j = j.position();
+    if step == 1 { j } else { j.saturating_mul(step).saturating_add(at) }
+}
+
+/// Calls `$many` with as many lanes at a time as two registers hold, [`LANES`] at most, where `stride` is made of
+/// so many.
+macro_rules! by_lanes {
+    ($p:ident, $v:ident, $stride:expr, $n:ident => $then:expr) => {{
+        let most = const { 2 * $p::REGISTER / size_of::<$v>() };
+        if most >= 16 && $stride.is_multiple_of(16) {
+            const $n: usize = 16;
+            $then
+        } else if most >= 8 && $stride.is_multiple_of(8) {
+            const $n: usize = 8;
+            $then
+        } else {
+            const $n: usize = 4;
+            $then
+        }
+    }};
+}
+
+/// Each sum runs over the features as in [`gather_dot`], so that it is the very same number.
+#[inline(always)]
+pub fn gather_dots<P: Processor, S: Widen<V>, V: Float, I: Index>(
+    _: P,
+    indices: &[I],
+    values: &[S],
+    w: &[V],
+    stride: usize,
+    out: &mut [f64],
+) {
+    by_lanes!(P, V, stride, N => {
+        let (w, step) = (w.as_chunks::<N>().0, stride / N);
+        for (at, out) in out.chunks_mut(N).enumerate() {
+            let sums = lanes_dot::<P, S, V, I, N>(indices, values, w, step, at);
+            let sums = sums.unwrap_or([V::from_f64(f64::NAN); N]);
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum.widen());
+        }
+    })
+}
+
+#[inline(always)]
+fn lanes_dot<P: Processor, S: Widen<V>, V: Float, I: Index, const N: usize>(
+    indices: &[I],
+    values: &[S],
+    w: &[[V; N]],
+    step: usize,
+    at: usize,
+) -> Option<[V; N]> {
+    let len = indices.len().min(values.len());
+    let (js, j_rest) = indices[..len].as_chunks::<STRANDS>();
+    let (xs, x_rest) = values[..len].as_chunks::<STRANDS>();
+    let mut acc = [[V::ZERO; N]; STRANDS];
+    for (j, x) in js.iter().zip(xs) {
+        for k in 0..STRANDS {
+            let (w, x) = (w.get(place(j[k], step, at))?, x[k].widen());
+            for l in 0..N {
+                acc[k][l] = x.mul_add_if_fast::<P>(w[l], acc[k][l]);
+            }
+        }
+    }
+    for (j, x) in j_rest.iter().zip(x_rest) {
+        let (w, x) = (w.get(place(*j, step, at))?, (*x).widen());
+        for l in 0..N {
+            acc[0][l] = x.mul_add_if_fast::<P>(w[l], acc[0][l]);
+        }
+    }
+    Some(from_fn(|l| (acc[0][l] + acc[1][l]) + (acc[2][l] + acc[3][l])))
+}
+
+#[inline(always)]
+pub fn scatter_axpys<P: Processor, S: Widen<V>, V: Float, I: Index>(
+    _: P,
+    coef: &[f64],
+    a: f64,
+    indices: &[I],
+    values: &[S],
+    w: &mut [V],
+    stride: usize,
+) -> f64 {
+    by_lanes!(P, V, stride, N => {
+        let (w, step) = (w.as_chunks_mut::<N>().0, stride / N);
+        let mut change = 0.0;
+        for (at, coef) in coef.chunks(N).enumerate() {
+            if coef.iter().all(|c| *c == 0.0) {
+                continue;
+            }
+            let c = from_fn(|l| V::from_f64(coef.get(l).map_or(0.0, |c| c / a)));
+            change += lanes_axpy::<P, S, V, I, N>(&c, indices, values, w, step, at);
+        }
+        change
+    })
+}
+
+#[inline(always)]
+fn lanes_axpy<P: Processor, S: Widen<V>, V: Float, I: Index, const N: usize>(
+    c: &[V; N],
+    indices: &[I],
+    values: &[S],
+    w: &mut [[V; N]],
+    step: usize,
+    at: usize,
+) -> f64 {
+    let mut change = [V::ZERO; N];
+    for (j, x) in indices.iter().zip(values) {
+        if let Some(w) = w.get_mut(place(*j, step, at)) {
+            let x = (*x).widen();
+            for l in 0..N {
+                let step = c[l] * x;
+                let new = w[l] + step;
+                change[l] = step.mul_add_if_fast::<P>(w[l] + new, change[l]);
+                w[l] = new;
+            }
+        }
+    }
+    change.into_iter().map(Widen::widen).sum()
+}
+
 /// How many vectors stand side by side in a block of a [`Lanes`] matrix.
 pub const WIDTH: usize = 32;
 

@@ -46,6 +46,16 @@ operations! {
         /// counts twice; one outside `v` is passed over (the caller's `gather_dot` over the same row has
         /// reported it).
         fn scatter_axpy<I: Index>(c: f64, indices: &[I], values: &[Self], v: &mut [V]) -> f64;
+        /// [`gather_dot`](Weigh::gather_dot) with several vectors that stand side by side, entry k of vector o at
+        /// `w[k * stride + o]`; as many as `out` has room for. The stride must be 4, 8, or a multiple of 16 no
+        /// smaller than their number.
+        fn gather_dots<I: Index>(
+            indices: &[I], values: &[Self], w: &[V], stride: usize, out: &mut [f64],
+        );
+        /// [`scatter_axpy`](Weigh::scatter_axpy) of `coef[o] / a` for each of these.
+        fn scatter_axpys<I: Index>(
+            coef: &[f64], a: f64, indices: &[I], values: &[Self], w: &mut [V], stride: usize,
+        ) -> f64;
     }
 
     /// What else a scalar can do fast. Implemented for `f32` and `f64`.
@@ -114,9 +124,17 @@ pub fn update_and_multiply(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64]
 }
 
 impl<S> Lanes<S> {
+    /// [`flatten_mut`](Lanes::flatten_mut) of lanes that are only read.
+    #[inline(always)]
+    pub(crate) fn flatten(lanes: &[Self]) -> &[S] {
+        const { assert!(size_of::<Self>() == WIDTH * size_of::<S>()) };
+        // SAFETY: as in `flatten_mut`.
+        unsafe { core::slice::from_raw_parts(lanes.as_ptr().cast(), lanes.len() * WIDTH) }
+    }
+
     /// The numbers of consecutive lanes as one slice.
     #[inline(always)]
-    pub(crate) fn flatten(lanes: &mut [Self]) -> &mut [S] {
+    pub(crate) fn flatten_mut(lanes: &mut [Self]) -> &mut [S] {
         const { assert!(size_of::<Self>() == WIDTH * size_of::<S>()) };
         // SAFETY: `Lanes` is `repr(C)` with one array of WIDTH numbers and, as just asserted, no padding, so
         // that consecutive lanes are consecutive numbers; the lifetime is that of the borrow.
@@ -151,4 +169,4 @@ pub fn prefetch_all<T>(slice: &[T]) {
 }
 
 /// Not tuned.
-const PREFETCH_LINES: usize = 8;
+pub(crate) const PREFETCH_LINES: usize = 8;

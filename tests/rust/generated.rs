@@ -286,7 +286,7 @@ pub fn shrink_into(w: &mut [f64], radius: f64) {
 
 /// For every output its weights, then the weight of the constant feature.
 pub fn flat<S: Scalar>(w: &Linear<S>) -> Vec<f64> {
-    let constant = w.state().constant;
+    let constant = w.constant();
     let b = |intercept: f64| if constant > 0.0 { intercept / constant } else { 0.0 };
     w.weights()
         .chunks(w.n_features())

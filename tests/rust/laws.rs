@@ -74,7 +74,7 @@ fn a_restored_trainer_goes_on_as_the_first_would() {
         for params in compositions() {
             let mut first = trainer::<f64, _>(loss.clone(), 6, params);
             first.run(&data, 0..50).unwrap();
-            let linear = Linear::from_state(6, first.hypothesis().state().clone()).unwrap();
+            let linear = Linear::from_state(6, first.hypothesis().state()).unwrap();
             let mut second = Trainer::resume(linear, loss.clone(), params, first.t()).unwrap();
             second.set_flights(first.flights().clone());
             first.run(&data, 0..50).unwrap();

@@ -270,7 +270,7 @@ fn a_delayed_run_in_pieces_is_the_run() {
                     }
                     if k % 3 == 1 {
                         for trainer in [&mut a, &mut b, &mut mixed] {
-                            let state = trainer.hypothesis().state().clone();
+                            let state = trainer.hypothesis().state();
                             let linear = Linear::from_state(problem.d, state).unwrap();
                             let t = trainer.t();
                             let mut new = Trainer::resume(linear, loss.clone(), params, t).unwrap();
@@ -307,7 +307,7 @@ fn a_shorter_delay_leaves_nothing_in_flight_for_longer() {
             let params = Params { lambda, schedule, block: Block::Delayed(5), ..Params::default() };
             let mut long = Trainer::new(Linear::new(1, 4, 1.0).unwrap(), loss, params).unwrap();
             long.run(&data, 0..9).unwrap();
-            let linear = Linear::from_state(4, long.hypothesis().state().clone()).unwrap();
+            let linear = Linear::from_state(4, long.hypothesis().state()).unwrap();
             let mut short = Trainer::resume(linear, loss, Params { block, ..params }, 9).unwrap();
             short.set_flights(long.flights().clone());
 

@@ -482,7 +482,7 @@ fn a_game_in_pieces_is_the_game() {
                 let numbers = parts.regret().unwrap().numbers();
                 let regret = Regret::from_numbers(&numbers).unwrap();
                 assert_eq!(&regret, parts.regret().unwrap());
-                let linear = Linear::from_state(5, parts.hypothesis().state().clone()).unwrap();
+                let linear = Linear::from_state(5, parts.hypothesis().state()).unwrap();
                 let mut back = Trainer::resume(linear, loss, params, parts.t()).unwrap();
                 back.set_flights(parts.flights().clone());
                 back.keep_regret(regret).unwrap();
@@ -511,7 +511,7 @@ fn no_comparator_beats_the_bound_when_delays_change() {
             learner.run(&data, [t]).unwrap();
             if t % 20 == 19 {
                 let params = params(lambda, schedule, [3, 0, 20, 1, 7][t / 20 % 5]);
-                let linear = Linear::from_state(3, learner.hypothesis().state().clone()).unwrap();
+                let linear = Linear::from_state(3, learner.hypothesis().state()).unwrap();
                 let mut next = Trainer::resume(linear, loss, params, learner.t()).unwrap();
                 next.set_flights(learner.flights().clone());
                 next.keep_regret(learner.regret().unwrap().clone()).unwrap();

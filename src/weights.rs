@@ -1,0 +1,349 @@
+//! A number for every output and feature: weights, and what their averages are made of.
+//!
+//! * Output after output, for dense rows: the products of a row are with vectors in one piece.
+//! * Feature after feature, for several outputs and sparse rows: a stored feature is one place in memory, not one for each
+//!   output, and the arithmetic is on vectors of outputs. The outputs of a feature are filled up with zeros, to 4 or 8 or a
+//!   multiple of 16, so that no feature has more lines of a cache than it must.
+//! * Either way the same numbers come out, to the last bit: each output's sum runs over the features in the same order.
+
+use crate::data::Row;
+use crate::error::Error;
+use crate::memory;
+use crate::scalar::Scalar;
+use crate::simd::{Lanes, WIDTH, Weigh};
+
+/// A number for every output and feature.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Weights<S> {
+    outputs: usize,
+    n_features: usize,
+    form: Form<S>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Form<S> {
+    ByOutput(Vec<S>),
+    ByFeature(Features<S>),
+}
+
+/// The numbers of feature j begin at `j * stride`.
+#[derive(Clone, Debug, PartialEq)]
+struct Features<S> {
+    lanes: Vec<Lanes<S>>,
+    stride: usize,
+    /// Up to here there are features; the rest fills up the last lanes.
+    len: usize,
+}
+
+impl<S> Features<S> {
+    #[inline(always)]
+    fn all(&self) -> &[S] {
+        &Lanes::flatten(&self.lanes)[..self.len]
+    }
+
+    #[inline(always)]
+    fn all_mut(&mut self) -> &mut [S] {
+        &mut Lanes::flatten_mut(&mut self.lanes)[..self.len]
+    }
+
+    /// Where the number of an output and a feature stands; far outside where there is no such feature.
+    #[inline(always)]
+    fn place(&self, o: usize, j: usize) -> usize {
+        j.saturating_mul(self.stride).saturating_add(o)
+    }
+}
+
+/// What the numbers of a feature take.
+fn stride(outputs: usize) -> usize {
+    if outputs <= 16 { outputs.next_power_of_two().max(4) } else { outputs.next_multiple_of(16) }
+}
+
+impl<S: Scalar> Weights<S> {
+    /// Output after output. There must be as many as that.
+    pub(crate) fn new(values: Vec<S>, outputs: usize, n_features: usize) -> Self {
+        debug_assert_eq!(values.len(), outputs * n_features);
+        Weights { outputs, n_features, form: Form::ByOutput(values) }
+    }
+
+    /// Zeros, that stand as the numbers of another.
+    pub(crate) fn like<T: Scalar>(other: &Weights<T>) -> Self {
+        let form = match &other.form {
+            Form::ByOutput(values) => Form::ByOutput(vec![S::default(); values.len()]),
+            Form::ByFeature(Features { lanes, stride, len }) => Form::ByFeature(Features {
+                lanes: vec![Lanes([S::default(); WIDTH]); lanes.len()],
+                stride: *stride,
+                len: *len,
+            }),
+        };
+        Weights { outputs: other.outputs, n_features: other.n_features, form }
+    }
+
+    pub(crate) fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// How many numbers there are, those that fill up not counted.
+    pub(crate) fn len(&self) -> usize {
+        self.outputs * self.n_features
+    }
+
+    /// All numbers as they stand, and zeros that fill up.
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &[S] {
+        match &self.form {
+            Form::ByOutput(values) => values,
+            Form::ByFeature(features) => features.all(),
+        }
+    }
+
+    /// [`all`](Weights::all), to be changed: zeros that fill up must stay.
+    #[inline(always)]
+    pub(crate) fn all_mut(&mut self) -> &mut [S] {
+        match &mut self.form {
+            Form::ByOutput(values) => values,
+            Form::ByFeature(features) => features.all_mut(),
+        }
+    }
+
+    /// Whether two stand in the same way, so that [`all`](Weights::all) of both are of the same outputs and features.
+    pub(crate) fn stands_as<T: Scalar>(&self, other: &Weights<T>) -> bool {
+        self.is_by_feature() == other.is_by_feature()
+    }
+
+    pub(crate) fn is_by_feature(&self) -> bool {
+        matches!(self.form, Form::ByFeature(..))
+    }
+
+    /// Calls `f(output, feature, number)` for all numbers.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(usize, usize, S)) {
+        match &self.form {
+            Form::ByOutput(values) => {
+                for (o, values) in values.chunks(self.n_features).enumerate() {
+                    values.iter().enumerate().for_each(|(j, value)| f(o, j, *value));
+                }
+            }
+            Form::ByFeature(features) => {
+                for (j, values) in features.all().chunks(features.stride).enumerate() {
+                    let values = values[..self.outputs].iter().enumerate();
+                    values.for_each(|(o, value)| f(o, j, *value));
+                }
+            }
+        }
+    }
+
+    /// Output after output.
+    pub(crate) fn to_vec(&self) -> Vec<S> {
+        if let Form::ByOutput(values) = &self.form {
+            return values.clone();
+        }
+        let mut out = vec![S::default(); self.len()];
+        self.for_each(|o, j, value| out[o * self.n_features + j] = value);
+        out
+    }
+
+    /// The numbers of one output.
+    pub(crate) fn of_output(&self, o: usize) -> Vec<S> {
+        match &self.form {
+            Form::ByOutput(values) => {
+                values[o * self.n_features..(o + 1) * self.n_features].to_vec()
+            }
+            Form::ByFeature(features) => {
+                features.all().chunks(features.stride).map(|values| values[o]).collect()
+            }
+        }
+    }
+
+    /// Makes them stand feature after feature, or output after output; `zero` says that all are 0. O(size), unless they
+    /// stand so already.
+    pub(crate) fn lay_out(&mut self, by_feature: bool, zero: bool) -> Result<(), Error> {
+        if by_feature == self.is_by_feature() {
+            return Ok(());
+        }
+        let form = if by_feature {
+            let stride = stride(self.outputs);
+            let len = stride.saturating_mul(self.n_features);
+            let lanes = len.div_ceil(WIDTH);
+            memory::check::<Lanes<S>>("w, feature after feature", &[lanes])?;
+            let lanes = vec![Lanes([S::default(); WIDTH]); lanes];
+            let mut features = Features { lanes, stride, len };
+            if !zero {
+                let all = features.all_mut();
+                self.for_each(|o, j, value| all[j * stride + o] = value);
+            }
+            Form::ByFeature(features)
+        } else {
+            memory::check::<S>("w, output after output", &[self.len()])?;
+            Form::ByOutput(self.to_vec())
+        };
+        self.form = form;
+        Ok(())
+    }
+
+    /// Asks memory for the numbers that a sparse row needs.
+    #[inline(always)]
+    pub(crate) fn expect<T: Scalar>(&self, x: Row<'_, T>) {
+        match &self.form {
+            Form::ByOutput(values) => x.prefetch_weights(values, 1),
+            Form::ByFeature(features) => x.prefetch_weights(features.all(), features.stride),
+        }
+    }
+
+    /// Writes the product of a row with the numbers of each output.
+    #[inline(always)]
+    pub(crate) fn dots<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>, out: &mut [f64]) {
+        match (&self.form, &mut *out) {
+            (Form::ByOutput(values), [only]) => *only = x.dot(values),
+            (Form::ByOutput(values), all) => x.dots(values, self.n_features, all),
+            (Form::ByFeature(features), all) => {
+                x.dots_by_feature(features.all(), features.stride, all);
+            }
+        }
+    }
+
+    /// The product of a row with the numbers of one output.
+    #[inline]
+    pub(crate) fn dot<T: Scalar + Weigh<S>>(&self, o: usize, x: Row<'_, T>) -> f64 {
+        let d = self.n_features;
+        match &self.form {
+            Form::ByOutput(values) => x.dot(&values[o * d..(o + 1) * d]),
+            Form::ByFeature(features) => {
+                let mut sum = 0.0;
+                x.for_each(|j, x| {
+                    let v = features.all().get(features.place(o, j));
+                    sum += x * v.map_or(f64::NAN, |v| v.to_f64());
+                });
+                sum
+            }
+        }
+    }
+
+    /// Adds `c` times a row to the numbers of one output; returns the change of the sum of all squares.
+    #[inline(always)]
+    pub(crate) fn axpy<T: Scalar + Weigh<S>>(&mut self, o: usize, c: f64, x: Row<'_, T>) -> f64 {
+        let d = self.n_features;
+        match &mut self.form {
+            Form::ByOutput(values) => x.axpy(c, &mut values[o * d..(o + 1) * d]),
+            Form::ByFeature(features) => {
+                let (mut change, c) = (0.0, S::from_f64(c).to_f64());
+                x.for_each(|j, x| {
+                    let at = features.place(o, j);
+                    if let Some(v) = features.all_mut().get_mut(at) {
+                        let old = v.to_f64();
+                        // In the scalar, as a product and a sum of whole rows are.
+                        *v = S::from_f64(old + S::from_f64(c * x).to_f64());
+                        let new = v.to_f64();
+                        change += (new - old) * (new + old);
+                    }
+                });
+                change
+            }
+        }
+    }
+
+    /// [`axpy`](Weights::axpy) with `coef[o] / a` for every output where the numbers stand feature after feature; `None`,
+    /// and nothing done, where they do not.
+    #[inline(always)]
+    pub(crate) fn axpys<T: Scalar + Weigh<S>>(
+        &mut self,
+        coef: &[f64],
+        a: f64,
+        x: Row<'_, T>,
+    ) -> Option<f64> {
+        match &mut self.form {
+            Form::ByOutput(_) => None,
+            Form::ByFeature(features) => {
+                let stride = features.stride;
+                Some(x.axpys_by_feature(coef, a, features.all_mut(), stride))
+            }
+        }
+    }
+}
+
+impl Weights<f64> {
+    /// Adds `c` times a row to the numbers of one output; columns that there are not are passed over.
+    #[inline]
+    pub(crate) fn add<T: Scalar>(&mut self, o: usize, c: f64, x: Row<'_, T>) {
+        let d = self.n_features;
+        let (from, step) = match &self.form {
+            Form::ByOutput(_) => (o * d, 1),
+            Form::ByFeature(features) => (o, features.stride),
+        };
+        let all = self.all_mut();
+        x.for_each(|j, x| {
+            if j < d {
+                all[from + j * step] += c * x;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Csr;
+
+    /// However the numbers stand: the same products and the same sums, bit for bit.
+    #[test]
+    fn forms_agree() {
+        let d = 40;
+        let mut state = 7_u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+        };
+        for outputs in [1, 2, 3, 4, 5, 8, 9, 16, 17, 40] {
+            let values: Vec<f32> = (0..outputs * d).map(|_| uniform()).collect();
+            let mut plain = Weights::new(values, outputs, d);
+            let mut other = plain.clone();
+            other.lay_out(true, false).unwrap();
+            assert!(other.is_by_feature() && !other.stands_as(&plain));
+            for stored in [0, 1, 3, 4, 7, 22] {
+                let indices: Vec<i32> = (0..stored).map(|k| k * 7 % d as i32).collect();
+                let x: Vec<f32> = indices.iter().map(|_| uniform()).collect();
+                let indptr = [0, stored];
+                let x = Csr::new(&indptr, &indices, &x, d).unwrap();
+                let (mut a, mut b) = (vec![0.0; outputs], vec![0.0; outputs]);
+                plain.dots(x.row(0), &mut a);
+                other.dots(x.row(0), &mut b);
+                assert_eq!(a, b, "{outputs} {stored}");
+                let mut coef: Vec<f64> = (0..outputs).map(|_| f64::from(uniform())).collect();
+                coef[outputs / 2] = 0.0;
+                let mut change = 0.0;
+                for (o, c) in coef.iter().enumerate() {
+                    let dot = other.dot(o, x.row(0));
+                    assert!((dot - a[o]).abs() < 1e-5, "{outputs} {stored}: {dot} {}", a[o]);
+                    change += plain.axpy(o, c / 0.3, x.row(0));
+                }
+                let at_once = other.axpys(&coef, 0.3, x.row(0)).unwrap();
+                assert!((change - at_once).abs() < 1e-4, "{change} {at_once}");
+                assert_eq!(plain.to_vec(), other.to_vec(), "{outputs} {stored}");
+                change = plain.axpy(outputs - 1, 0.25, x.row(0));
+                let one = other.axpy(outputs - 1, 0.25, x.row(0));
+                assert!((change - one).abs() < 1e-4, "{change} {one}");
+                assert_eq!(plain.to_vec(), other.to_vec(), "{outputs} {stored}");
+            }
+            other.lay_out(false, false).unwrap();
+            assert_eq!(plain, other);
+        }
+    }
+
+    /// Rows that are wrong are noticed, or passed over, either way.
+    #[test]
+    fn columns_outside_are_nowhere() {
+        for outputs in [4, 20] {
+            let mut w = Weights::new(vec![1.0_f64; 3 * outputs], outputs, 3);
+            w.lay_out(true, false).unwrap();
+            for j in [3, i64::MAX, -1, i64::MIN] {
+                let x = Row::Sparse64(&[0, j][..], &[1.0, 1.0][..]);
+                let mut out = vec![0.0; outputs];
+                w.dots(x, &mut out);
+                assert!(out.iter().all(|s| s.is_nan()) && w.dot(2, x).is_nan());
+                let before = w.to_vec();
+                w.axpys(&vec![1.0; outputs], 1.0, x);
+                w.axpy(1, 1.0, x);
+                let sum = w.to_vec().iter().sum::<f64>() - before.iter().sum::<f64>();
+                assert_eq!(sum, outputs as f64 + 1.0);
+            }
+        }
+    }
+}
