@@ -33,6 +33,7 @@ test-benches: .venv/test.stamp
 
 bench: .venv/test.stamp
 	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/classes.py
 	$(BIN)/python benches/shards.py
 	$(BIN)/python benches/kernels.py
 	$(BIN)/python benches/budget.py

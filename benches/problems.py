@@ -6,6 +6,7 @@ Real sets are read from the folder named by the environment variable PEGASOS_DAT
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from pegasos.datasets import make_checkerboard, make_waveform
+
+
+# Rows and labels to train on, rows and labels to test on.
+Split = tuple[Any, np.ndarray, Any, np.ndarray]
+
+
+def split(X: Any, y: np.ndarray, n: int) -> Split:
+    """The first n rows to train on, the rest to test on."""
+    return X[:n], y[:n], X[n:], y[n:]
 
 
 def words(n: int = 600_000, d: int = 1 << 20, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -36,6 +46,52 @@ def words(n: int = 600_000, d: int = 1 << 20, seed: int = 0) -> tuple[sp.csr_mat
     X.data /= np.repeat(norm, np.diff(X.indptr))
     wrong = random.random(n) < 0.03
     return X, np.where(wrong, 1 - y, y)
+
+
+def topics(n: int, n_test: int, d: int = 1 << 17, n_classes: int = 20, length: int = 74) -> Split:
+    """Documents of many kinds: hashed words of d, f32, rows of unit length.
+
+    Words follow a power law; two fifths of a document's words come from its own kind's part of the vocabulary; 3% of the
+    labels are wrong.
+    """
+    random = np.random.default_rng(0)
+    rows = n + n_test
+    y = random.integers(0, n_classes, rows)
+    rank = (d * random.random((rows, length)) ** 3).astype(np.int64)
+    own = random.random((rows, length)) < 0.4
+    rank = np.where(own, (n_classes * rank + y[:, None]) % d, rank)
+    word = (rank * 0x9E3779B1 % d).astype(np.int32).ravel()
+    indptr = np.arange(0, rows * length + 1, length, dtype=np.int32)
+    X = sp.csr_matrix((np.ones(len(word), np.float32), word, indptr), shape=(rows, d))
+    X.sum_duplicates()
+    norm = np.sqrt(np.add.reduceat(X.data * X.data, X.indptr[:-1]))
+    X.data /= np.repeat(norm, np.diff(X.indptr))
+    wrong = random.random(rows) < 0.03
+    return split(X, np.where(wrong, random.integers(0, n_classes, rows), y), n)
+
+
+def source_code(files: int, classes: int = 40, lines: int = 25) -> Split:
+    """Which package a piece of Python is from: tf-idf of the words in pieces of so many lines, f64.
+
+    Of the packages that the running Python has, with those of the standard library, the ones with the most pieces. What
+    comes out depends on what is installed.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    pieces: dict[str, list[str]] = {}
+    for root in map(Path, sorted({sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")})):
+        found = sorted(path.relative_to(root) for path in root.glob("*/**/*.py"))
+        found = [path for path in found if path.parts[0] != "site-packages"]
+        for path in found[:: max(1, len(found) // files)]:
+            text = (root / path).read_text(encoding="utf-8", errors="ignore").splitlines()
+            own = pieces.setdefault(".".join(path.parts[:2]), [])
+            own += ["\n".join(text[at : at + lines]) for at in range(0, len(text) - lines // 2, lines)]
+    largest = sorted(pieces, key=lambda name: (-len(pieces[name]), name))[:classes]
+    texts = [text for name in largest for text in pieces[name]]
+    y = np.repeat(np.arange(len(largest)), [len(pieces[name]) for name in largest])
+    X = TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
+    order = np.random.default_rng(0).permutation(len(y))
+    return split(X[order], y[order], len(y) * 9 // 10)
 
 
 def table(n: int = 500_000, d: int = 54, dtype: type = np.float32) -> tuple[np.ndarray, np.ndarray]:
@@ -63,15 +119,6 @@ def stored(name: str) -> dict[str, np.ndarray]:
         raise FileNotFoundError(f"{name}: no {name}.npz in the folder named by PEGASOS_DATA")
     with np.load(path) as arrays:
         return dict(arrays)
-
-
-# Rows and labels to train on, rows and labels to test on.
-Split = tuple[Any, np.ndarray, Any, np.ndarray]
-
-
-def split(X: Any, y: np.ndarray, n: int) -> Split:
-    """The first n rows to train on, the rest to test on."""
-    return X[:n], y[:n], X[n:], y[n:]
 
 
 def given(name: str) -> Split:

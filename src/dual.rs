@@ -343,7 +343,6 @@ impl<L: Loss> DualAscent<L> {
 
     /// To be asked after each pass: whether as many visits were made as there are examples, or the
     /// relative gap may have come down to `tol`, so that it is time for an evaluation.
-    /// O(features).
     pub fn epoch_is_over(&mut self, tol: f64) -> bool {
         let over = self.visits >= self.idle.len() || self.may_be_solved(tol);
         if over {
@@ -352,7 +351,7 @@ impl<L: Loss> DualAscent<L> {
         over
     }
 
-    /// Whether the last pass suggests that the relative gap is at most `tol`. O(features).
+    /// Whether the last pass suggests that the relative gap is at most `tol`.
     pub fn may_be_solved(&self, tol: f64) -> bool {
         self.glimpsed <= tol || self.estimate() * self.left <= tol
     }
@@ -361,13 +360,13 @@ impl<L: Loss> DualAscent<L> {
     fn estimate(&self) -> f64 {
         let n = self.idle.len() as f64;
         let seen = (self.seen / n).max(0.0);
-        let dual = -self.conjugates / n - self.lambda / 2.0 * self.w.norm2_afresh();
+        let dual = -self.conjugates / n - self.lambda / 2.0 * self.w.norm2();
         seen / (dual + seen).max(f64::MIN_POSITIVE)
     }
 
-    /// The mean loss, estimated from the last pass: exact but for what moved meanwhile. O(features).
+    /// The mean loss, estimated from the last pass: exact but for what moved meanwhile.
     pub fn mean_loss(&self) -> f64 {
-        (self.seen - self.conjugates) / self.idle.len() as f64 - self.lambda * self.w.norm2_afresh()
+        (self.seen - self.conjugates) / self.idle.len() as f64 - self.lambda * self.w.norm2()
     }
 
     /// `D(a)`, up to rounding. O(examples + features).
@@ -619,13 +618,14 @@ impl DualEvaluation {
         ascent: &mut DualAscent<L>,
         data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
-        let half_lambda = ascent.lambda / 2.0;
-        let primal = half_lambda * self.w.norm2_afresh() + self.loss / data.len() as f64;
+        // The norm that w was made with; nothing has moved it since.
+        let square = ascent.lambda / 2.0 * self.w.norm2();
+        let primal = square + self.loss / data.len() as f64;
         if !primal.is_finite() {
             return Err(Error::non_finite("X", "the objective overflows"));
         }
         // As in the trainer's evaluation: right up to the square of how far w is from w(a).
-        let (cross, square) = (self.cross / data.len() as f64, half_lambda * self.w.norm2_afresh());
+        let cross = self.cross / data.len() as f64;
         ascent.conjugates = ascent.sum_conjugates(data);
         let mut dual = -ascent.conjugates / data.len() as f64 - (cross - square);
         // A w that is itself a rounding may be as far as it likes.

@@ -56,9 +56,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             cross: 0.0,
         })
     }
-}
 
-impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// About the certificate, by a sample of the rows; the gap is a standard error too large. NaN where there is none.
     pub(crate) fn glimpse(&self, data: &Examples<'_, H::Scalar>) -> Result<Certificate, Error> {
         let mut evaluation = self.evaluation(data)?;

@@ -96,8 +96,8 @@
 //!
 //! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`
 //! for what is called every 50 ms. The scalar, the kind of w and the loss are type parameters, so the Python package has the
-//! loop twelve times (two scalars; two losses; three kinds of w), each in two forms, with a queue of gradients and without,
-//! and dual ascent four times. The layout of a row is a [`Row`], matched once for each operation on it; orders, pieces of
+//! loop fourteen times (two scalars; three kinds of w; two losses, for a [`Linear`] three), each in two forms, with a queue of
+//! gradients and without, and dual ascent six times. The layout of a row is a [`Row`], matched once for each operation on it; orders, pieces of
 //! work and tasks are `dyn`.
 //!
 //! # Features

@@ -233,7 +233,10 @@ impl<T: Scalar> Table<T> {
     #[inline(always)]
     pub(crate) fn prefetch(&self, i: usize) {
         match &self.form {
-            Form::Dense(values) => simd::prefetch(values, i * self.outputs),
+            Form::Dense(values) if self.outputs == 1 => simd::prefetch(values, i),
+            Form::Dense(values) => {
+                simd::prefetch_all(&values[i * self.outputs..(i + 1) * self.outputs]);
+            }
             Form::Sparse(rows) => simd::prefetch(rows, i),
         }
     }

@@ -144,7 +144,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
     n_jobs : int or None, default=None
-        Threads for the problems of ``multi_class="ovr"``, for ``shards`` and for predictions; -1 is one per core.
+        Threads for the problems of ``multi_class="ovr"`` (on sparse rows eight of them are one task), for ``shards`` and
+        for predictions; -1 is one per core.
         None is the first set of the environment variables PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and
         OMP_NUM_THREADS, else one per core; never more than four for each core. No bit of the result depends on it.
     random_state : int, RandomState instance or None, default=None
@@ -193,7 +194,11 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
 
     Notes
     -----
-    Time: O(stored features x classes) for a step, O(stored features) for a moved class. Of more than 64 classes
+    Time: O(stored features x classes) for a step, O(stored features) for a moved class. For sparse rows the weights of
+    all classes of a feature stand side by side, and take memory for 4, 8 or a multiple of 16 classes. Where the first rows
+    to learn from are sparse, of more than 256 columns, one pass over them serves up to eight problems of "ovr", which have
+    the same order of examples anyhow; the steps are the same, to the last bit. Not with ``projection``, as each problem has
+    a norm of its own. Of more than 64 classes
     trained jointly an epoch of dual ascent has passes over the classes that examples are mistaken for, too; they
     cost as many products as there are rows and classes at most.
     Memory, beside the data, which are never copied where they are C-contiguous or CSR, in float32 or

@@ -28,9 +28,8 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<(), Error> {
         let (n, size) = (self.len(), Glimpse::size(self.len()));
         let cheap = size > 0 && self.due >= LONGER * size && !self.dual.is_of_many();
-        // False for the infinite estimate of a pass that was not whole.
         let seen = self.estimate();
-        if !(cheap && seen * self.hope <= tol) {
+        if !cheap || seen * self.hope > tol {
             return Ok(());
         }
         let (mut scores, mut dual, mut coef) =
@@ -45,7 +44,7 @@ impl<L: Loss> DualAscent<L> {
             let cross = self.dual.dot(i, 1.0, scores);
             glimpse.add(weight * (value + self.loss.conjugate(dual, y) + cross));
         }
-        let bound = -self.conjugates / n as f64 - self.lambda / 2.0 * self.w.norm2_afresh();
+        let bound = -self.conjugates / n as f64 - self.lambda / 2.0 * self.w.norm2();
         self.glimpsed = glimpse.gap() / (bound + glimpse.gap()).max(f64::MIN_POSITIVE);
         self.hope = (BETTER * self.glimpsed / seen).clamp(HOPE, 1.0);
         Ok(())

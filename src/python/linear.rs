@@ -89,7 +89,7 @@ pub(super) enum Start<'a, 'py> {
 
 /// Problems of one score each that one trainer trains, where rows are sparse: a line of the cache of f32. Fewer would go
 /// over the rows more often; more would leave threads without work.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 8;
 
 impl Start<'_, '_> {
     /// How many of `problems` problems of one score each trainer has, if they may share one.
@@ -108,7 +108,7 @@ impl Start<'_, '_> {
                 let outputs = stored.iter().map(|stored| Ok(Vec::<f64>::take(stored, "b")?.len()));
                 let counts: Vec<usize> = outputs.collect::<PyResult<_>>()?;
                 if counts.iter().sum::<usize>() != problems || counts.contains(&0) {
-                    let text = "parts must have one score for each target";
+                    let text = "parts must have one problem for each target";
                     return Err(PyValueError::new_err(text));
                 }
                 if may_share { counts } else { vec![1; problems] }

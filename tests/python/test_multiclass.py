@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from pegasos import OnlineGradientClassifier, PegasosClassifier, merge
 
 ALPHA = 0.05
 #: The name of a kind here, and what the estimator calls it.
@@ -366,3 +366,121 @@ def test_problems_side_by_side_give_the_same_bits(form, loss, n_jobs):
         for model in models:
             model.fit(form(X), y, weights).partial_fit(form(X[:100]), y[:100])
         assert same(*models)
+
+
+# -- sparse rows of many columns, for which several classes of "ovr" share a trainer
+
+
+def words(dtype=np.float32, n=600, d=700, n_classes=11):
+    """Rows of some words each, as texts have them."""
+    random = np.random.default_rng(3)
+    X = sparse.random_array((n, d), density=0.03, rng=random, dtype=dtype, format="csr")
+    scores = X @ random.normal(size=(d, n_classes)) + 0.3 * random.normal(size=(n, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+@every_pair(
+    loss=["hinge", "squared_hinge", "log_loss"],
+    dtype=[np.float32, np.float64],
+    params=[{}, {"average": True}, {"batch_size": 5}, {"shards": 2}, {"sampling": "replacement"}],
+    n_jobs=[1, 2],
+)
+def test_classes_together_are_classes_apart(loss, dtype, params, n_jobs):
+    X, y = words(dtype)
+    model = model_of("ovr", loss=loss, alpha=0.01, n_jobs=n_jobs, **params).fit(X, y)
+    weights, curve = model.coef_, model.loss_curve_
+    model.partial_fit(X[:99], y[:99])
+    losses = []
+    for k in range(11):
+        one = model_of("ovr", loss=loss, alpha=0.01, **params).fit(X, y == k)
+        assert np.array_equal(one.coef_[0], weights[k])
+        losses.append(one.loss_curve_)
+        one.partial_fit(X[:99], y[:99] == k)
+        assert np.array_equal(one.coef_[0], model.coef_[k])
+        assert one.intercept_[0] == model.intercept_[k]
+    assert np.allclose(curve, np.mean(losses, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
+@pytest.mark.parametrize("solver", ["auto", "dual"])
+def test_ascent_for_classes_together(loss, solver):
+    X, y = words(np.float64)
+    params = {"loss": loss, "solver": solver, "tol": 1e-6, "max_iter": 10_000, "alpha": 1e-3}
+    models = [model_of("ovr", n_jobs=n_jobs, **params).fit(X, y) for n_jobs in (1, 2)]
+    assert same(*models)
+    model = models[0]
+    assert 0.0 <= model.duality_gap_ <= 1e-6 * model.objective_
+    ones = [model_of("ovr", **params).fit(X, y == k) for k in range(11)]
+    best = sum(one.dual_objective_ for one in ones)
+    assert best - 1e-9 <= model.objective_ <= best * (1.0 + 3e-6)
+    assert model.dual_objective_ <= sum(one.objective_ for one in ones)
+
+
+@every_pair(
+    kind=KINDS,
+    first=[sparse.csr_array, sparse.csr_array.toarray],
+    then=[sparse.csr_array, sparse.csr_array.toarray],
+    average=[False, True],
+    dtype=[np.float32, np.float64],
+)
+def test_streams_of_both_forms(kind, first, then, average, dtype):
+    X, y = words(dtype)
+    model = model_of(kind, alpha=0.01, average=average)
+    want = model_of(kind, alpha=0.01, average=average)
+    for at, form in [(0, first), (200, then), (400, first)]:
+        rows = slice(at, at + 200)
+        model.partial_fit(form(X[rows]), y[rows], range(11))
+        model = pickle.loads(pickle.dumps(model))
+        want.partial_fit(X[rows].toarray(), y[rows], range(11))
+    assert np.allclose(model.coef_, want.coef_, rtol=1e-3, atol=1e-4 if dtype == np.float32 else 1e-9)
+    scores = model.decision_function(X)
+    assert np.allclose(scores, model.decision_function(X.toarray()), rtol=1e-4, atol=1e-4)
+    assert scores.shape == (600, 11)
+
+
+def test_a_ball_for_each_class():
+    # Asked for later, it is one for each problem, though they have shared a trainer until then.
+    X, y = words(np.float64)
+    model = model_of("ovr", alpha=0.01, warm_start=True).fit(X, y)
+    model.set_params(projection=True).fit(X, y)
+    for k in range(11):
+        one = model_of("ovr", alpha=0.01, warm_start=True).fit(X, y == k)
+        one.set_params(projection=True).fit(X, y == k)
+        assert np.allclose(one.coef_[0], model.coef_[k], rtol=1e-9, atol=1e-12)
+        assert np.hypot(np.linalg.norm(model.coef_[k]), model.intercept_[k]) <= 10.0 + 1e-9
+
+
+def test_models_of_both_forms_merge():
+    X, y = words(np.float64)
+    models = [
+        model_of("ovr", alpha=0.01).fit(form(X[rows]), y[rows])
+        for form, rows in [
+            (sparse.csr_array, slice(0, 300)),
+            (sparse.csr_array.toarray, slice(300, 600)),
+        ]
+    ]
+    merged, swapped = merge(models), merge(models[::-1])
+    want = (models[0].coef_ + models[1].coef_) / 2
+    assert np.allclose(merged.coef_, want, rtol=1e-12)
+    assert np.allclose(swapped.coef_, want, rtol=1e-12)
+    alone = merge([models[0], models[0]])
+    assert np.allclose(alone.coef_, models[0].coef_, rtol=1e-12)
+    for model in (merged, swapped, alone):
+        model.partial_fit(X[:50], y[:50])
+        assert np.isfinite(model.coef_).all()
+
+
+def test_columns_that_are_not_there():
+    X, y = words(n_classes=5)
+    for value in (700, 701, 1400, -1, 2**31 - 1):
+        bad = X.copy()
+        bad.indices[40] = value
+        for kind in KINDS:
+            for solver in ("pegasos", "dual"):
+                with pytest.raises(ValueError, match=r"X\b"):
+                    model_of(kind, solver=solver).fit(bad, y)
+            model = model_of(kind).partial_fit(X, y, range(5))
+            before = model.coef_.copy()
+            with pytest.raises(ValueError, match=r"X\b"):
+                model.partial_fit(bad, y)
+            assert np.array_equal(model.coef_, before)

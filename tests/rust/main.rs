@@ -4,6 +4,7 @@
 
 mod budget;
 mod certificates;
+mod classes;
 mod dual;
 mod experts;
 mod fit;
