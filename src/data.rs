@@ -7,10 +7,13 @@
 //! [`Row::dot`] meets every one of them anyway and answers with a number that is not finite, and
 //! whoever sees one asks [`Examples`](crate::Examples) for the reason.
 
+mod window;
+
 use crate::error::Error;
-use crate::memory;
 use crate::scalar::{Index, Scalar};
 use crate::simd::{self, Lanes, TILE, WIDTH, Weigh};
+
+pub use window::Window;
 
 /// One example's features, borrowed: a few words, passed by value. The layout is matched once for each of these
 /// operations, which are the ones that look at every feature; nothing above them knows it.
@@ -216,8 +219,8 @@ impl<S: Scalar> Row<'_, S> {
     pub fn norm2(self) -> f64 {
         match self {
             Row::Dense(x) => square_of(x),
-            Row::Sparse32(j, _) if ascends(j) => self.plain_square(),
-            Row::Sparse64(j, _) if ascends(j) => self.plain_square(),
+            Row::Sparse32(j, _) if !repeats(j) => self.plain_square(),
+            Row::Sparse64(j, _) if !repeats(j) => self.plain_square(),
             _ => {
                 let mut entries: Vec<(usize, f64)> = Vec::new();
                 self.for_each(|j, x| entries.push((j, x)));
@@ -263,9 +266,30 @@ fn square_of<S: Scalar>(x: &[S]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// Whether no column occurs twice, as far as that is seen at once.
-fn ascends<I: Index>(indices: &[I]) -> bool {
-    indices.windows(2).all(|pair| pair[0].position() < pair[1].position())
+/// Whether a column may occur twice.
+fn repeats<I: Index>(indices: &[I]) -> bool {
+    if indices.windows(2).all(|pair| pair[0].position() < pair[1].position()) {
+        return false;
+    }
+    // A hash table: rows of texts come in the order of their words, and to sort them takes several times as long. A place is
+    // taken by a number above the column's, 0 is free; so the largest number of all counts as seen.
+    let bits = (4 * indices.len()).ilog2() + 1;
+    let mut places = vec![0_usize; 1 << bits];
+    indices.iter().any(|j| {
+        let taken = j.position().wrapping_add(1);
+        let mut at = (taken as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits);
+        loop {
+            let place = &mut places[at as usize];
+            if *place == taken {
+                return true;
+            }
+            if *place == 0 {
+                *place = taken;
+                return false;
+            }
+            at = (at + 1) & ((1 << bits) - 1);
+        }
+    })
 }
 
 /// A row that owns its features: of a gradient that is still in flight when a run ends, whose matrix
@@ -571,53 +595,6 @@ macro_rules! csr_row {
 }
 csr_row!(i32, Row::Sparse32);
 csr_row!(i64, Row::Sparse64);
-
-/// Rows of which the first ones are always there, and others while they are needed: what somebody computes a part at a
-/// time, as the features of a [`Span`](crate::Span).
-#[derive(Clone, Debug)]
-pub struct Window<S> {
-    n_rows: usize,
-    n_features: usize,
-    /// The first rows.
-    pub(crate) resident: Vec<S>,
-    /// Those that are there of the others.
-    pub(crate) window: Vec<S>,
-    /// Where in the window each other row stands, if it does.
-    pub(crate) places: Vec<u32>,
-}
-
-impl<S: Scalar> Window<S> {
-    /// Of which so many are resident; all zeros.
-    pub(crate) fn new(n_rows: usize, n_features: usize, resident: usize) -> Result<Self, Error> {
-        let places = memory::zeros("the places of features", &[n_rows - resident])?;
-        let resident = memory::zeros("features of examples", &[resident, n_features])?;
-        Ok(Window { n_rows, n_features, resident, window: Vec::new(), places })
-    }
-
-    /// How many rows there are in all.
-    pub(crate) fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-
-    /// How many of them are always there.
-    pub(crate) fn n_resident(&self) -> usize {
-        self.n_rows - self.places.len()
-    }
-
-    #[inline(always)]
-    fn is_resident(&self, i: usize) -> bool {
-        i < self.n_resident()
-    }
-
-    #[inline(always)]
-    pub(crate) fn row(&self, i: usize) -> Row<'_, S> {
-        let (values, at) = match i.checked_sub(self.n_resident()) {
-            None => (&self.resident, i),
-            Some(i) => (&self.window, self.places[i] as usize),
-        };
-        Row::Dense(&values[at * self.n_features..(at + 1) * self.n_features])
-    }
-}
 
 fn check_features(n_features: usize) -> Result<(), Error> {
     if n_features == 0 {

@@ -9,7 +9,7 @@ use pegasos::{
 };
 
 use crate::generated::{
-    CLASSES, HINGE, Problem, add, distance, dot, flat, sharded_epochs, trainer,
+    CLASSES, HINGE, Problem, Uniform, add, distance, dot, flat, sharded_epochs, trainer,
 };
 
 /// One choice of each part of the loop at a time, and some together.
@@ -618,4 +618,24 @@ fn a_panel_scores_as_rows_do() {
         assert!(out.iter().all(|s| s.is_nan()));
     }
     assert!(Linear::<f32>::new(2, 3, 1.0).unwrap().panel().unwrap().is_none());
+}
+
+/// Columns in any order, some of them twice: the square of their sum, found without sorting where none is.
+#[test]
+fn squares_of_rows_that_are_not_sorted() {
+    let mut random = Uniform::new(6);
+    for stored in 0..200 {
+        let columns = [8_i64, 300, 1 << 40][stored % 3];
+        let mut dense = std::collections::BTreeMap::new();
+        let (mut indices, mut values) = (Vec::new(), Vec::new());
+        for _ in 0..stored {
+            let (j, x) = ((random.draw() * columns as f64) as i64, random.signed());
+            indices.push(j);
+            values.push(x);
+            *dense.entry(j).or_insert(0.0) += x;
+        }
+        let want: f64 = dense.values().map(|x: &f64| x * x).sum();
+        let square = Row::Sparse64(&indices, &values).norm2();
+        assert!((square - want).abs() <= 1e-12 * (1.0 + want), "{stored}: {square} {want}");
+    }
 }
