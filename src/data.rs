@@ -27,8 +27,14 @@ pub enum Row<'a, S> {
     Sparse64(&'a [i64], &'a [S]),
 }
 
-/// Bytes of weights that nobody need ask for.
+/// Bytes of weights that nobody need ask for, and of rows that stay where they are for a while.
 const NEAR: usize = 1 << 18;
+
+/// Bounds of how many rows those are: fewer are not worth a task, more make no difference. 60,000 rows of 200 f32, ten
+/// classes one against the rest: an epoch of 0.08 s took 0.04 s with it. But 50,000 rows of 74 of 131,072 columns, three
+/// times seven classes, on two threads: 0.06 s took 0.10 s where it was done for weights of 4 MB.
+const FEWEST: usize = 64;
+const MOST: usize = 4096;
 
 /// Calls `$dense` with the features of a dense row, or `$sparse` with columns and values.
 macro_rules! by_layout {
@@ -377,6 +383,22 @@ impl<'a, S: Scalar> Matrix<'a, S> {
             Matrix::Owned(_, n_features) => *n_features,
             Matrix::Window(x) => x.n_features,
         }
+    }
+
+    /// How many rows one of several w with so many bytes of weights should see before another w sees them: about as many
+    /// as stay in the nearer caches; all, where the weights are what must be kept there.
+    pub(crate) fn shared(&self, weights: usize) -> usize {
+        if weights > NEAR {
+            return usize::MAX;
+        }
+        let stored = |values: usize, index: usize| values * (size_of::<S>() + index);
+        let bytes = match self {
+            Matrix::Dense(x) => stored(x.values.len(), 0),
+            Matrix::Csr32(x) => stored(x.values.len(), size_of::<i32>()),
+            Matrix::Csr64(x) => stored(x.values.len(), size_of::<i64>()),
+            Matrix::Owned(..) | Matrix::Window(_) => stored(self.n_rows() * self.n_features(), 0),
+        };
+        (NEAR / (bytes / self.n_rows()).max(1)).clamp(FEWEST, MOST)
     }
 
     /// Whether rows store only features that are not 0, in general.

@@ -319,18 +319,22 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             *sum = part.trainer.go_on(data, Ahead::take(&mut *epoch.order, size), *sum)?;
             return Ok((sum.examples - before) as usize);
         }
-        // Between interruptions every problem sees the same few rows, which stay in the cache.
         epoch.taken.clear();
         take(&mut *epoch.order, size, &mut epoch.taken);
-        let taken = &epoch.taken[..];
         let mut pairs: Vec<_> = self.parts.iter_mut().zip(&mut epoch.sums).collect();
-        let ran = side_by_side(&mut pairs, |_, (part, sum)| {
-            let mut rows = taken.iter().copied();
-            **sum = part.trainer.go_on(data, Ahead::new(&mut rows), **sum)?;
-            Ok::<_, Error>(())
-        });
-        ran.into_iter().collect::<Result<(), _>>()?;
-        Ok(taken.len())
+        // Every problem sees the same few rows, which stay in the cache, before others come.
+        let weights = pairs.first().map_or(0, |(part, _)| part.trainer.hypothesis().size());
+        let shared = data.rows().shared(weights * size_of::<S>());
+        for few in epoch.taken.chunks(shared.checked_next_multiple_of(batch).unwrap_or(usize::MAX))
+        {
+            let ran = side_by_side(&mut pairs, |_, (part, sum)| {
+                let mut rows = few.iter().copied();
+                **sum = part.trainer.go_on(data, Ahead::new(&mut rows), **sum)?;
+                Ok::<_, Error>(())
+            });
+            ran.into_iter().collect::<Result<(), _>>()?;
+        }
+        Ok(epoch.taken.len())
     }
 
     fn seen(&self) -> Report {
