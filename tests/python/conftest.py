@@ -50,6 +50,27 @@ def three_classes():
     return labelled(1, 90, 4, 3)
 
 
+#: For the scripts of `run_script`: Ctrl-C while something is at work.
+INTERRUPT = """
+import os, signal, threading, time
+
+def interrupt(after, work):
+    \"""How many seconds `work()` goes on when it is interrupted after so many.\"""
+    sent = []
+
+    def press():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(after, press).start()
+    try:
+        work()
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+    raise AssertionError("not interrupted")
+"""
+
+
 @pytest.fixture(scope="session")
 def run_script():
     """Runs Python text in a process of its own, where a crash or a hang can do no harm."""

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
-from conftest import every_pair
+from conftest import INTERRUPT, every_pair
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -481,8 +481,7 @@ def test_bad_columns(task, value, index):
                 model_of(task, **params).fit(bad, y, weights)
 
 
-INTERRUPTED = """
-import os, signal, threading, time
+INTERRUPTED = INTERRUPT + """
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -491,19 +490,7 @@ n, d, classes = {n}, {d}, {classes}
 X = random.standard_normal(size=(n, d), dtype=np.float32)
 y = random.integers(classes, size=n)
 model = PegasosClassifier("{loss}", alpha={alpha}, max_iter=10**9, n_jobs=2, **{params})
-sent = []
-
-def interrupt():
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Timer({after}, interrupt).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    late = time.monotonic() - sent[0]
-else:
-    raise AssertionError("not interrupted")
+late = interrupt({after}, lambda: model.fit(X, y))
 assert late < {latest}, late
 outputs = 1 if classes == 2 else classes
 assert model.coef_.shape == (outputs, d) and np.isfinite(model.coef_).all()

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import INTERRUPT
 from sklearn.exceptions import NotFittedError
 
 from pegasos import PegasosClassifier
@@ -101,8 +102,7 @@ def test_an_interrupt_before_training_leaves_the_model(on, two_classes):
         new.predict(X)
 
 
-INTERRUPTED = """
-import os, signal, threading, time, warnings
+INTERRUPTED = INTERRUPT + """
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -111,19 +111,7 @@ n = {n}
 X = random.normal(size=(n, 4)).astype(np.float32)
 y = (X[:, 0] > 0).astype(int) if {classes} == 2 else np.arange(n) % {classes}
 model = PegasosClassifier(alpha=0.01, multi_class="ovr", max_iter=10**9, tol=None, n_jobs={n_jobs})
-sent = []
-
-def interrupt():
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Timer(1.0, interrupt).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    late = time.monotonic() - sent[0]
-else:
-    raise AssertionError("not interrupted")
+late = interrupt(1.0, lambda: model.fit(X, y))
 assert late < 0.5, late
 assert model.coef_.shape == ({problems}, 4) and np.isfinite(model.coef_).all()
 assert model.predict(X[:5]).shape == (5,)
@@ -145,4 +133,25 @@ print("done")
 def test_interrupt(n, classes, problems, n_jobs, run_script):
     text = INTERRUPTED.format(n=n, classes=classes, problems=problems, n_jobs=n_jobs)
     done = run_script(text)
+    assert done.stdout == "done\n", (done.returncode, done.stderr)
+
+
+BETWEEN_EPOCHS = INTERRUPT + """
+import numpy as np
+from pegasos import PegasosClassifier
+
+X = np.random.default_rng(0).normal(size=(100, 4))
+for shards in [1, 2] * 10:
+    model = PegasosClassifier(alpha=0.01, solver="pegasos", max_iter=10**9, tol=None, shards=shards)
+    interrupt(0.05, lambda: model.fit(X, X[:, 0] > 0))
+    # Shards are put together at the end of an epoch. A single learner may have made its last step just now.
+    least = model.t_ / 100 - (1 if shards == 1 else 0)
+    assert least <= model.n_iter_ == len(model.loss_curve_) <= model.t_ / 100, (model.n_iter_, model.t_)
+    assert model.n_iter_ > 0
+print("done")
+"""
+
+
+def test_an_epoch_that_has_ended_counts(run_script):
+    done = run_script(BETWEEN_EPOCHS)
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -7,7 +7,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from conftest import every_pair
+from conftest import INTERRUPT, every_pair
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import SGDClassifier
@@ -437,8 +437,7 @@ def test_shards_go_on(task, average):
     assert halves.coef_ == pytest.approx(whole.coef_, rel=1e-9, abs=1e-12)
 
 
-INTERRUPTED = """
-import os, signal, threading, time
+INTERRUPTED = INTERRUPT + """
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -448,19 +447,7 @@ X = random.standard_normal(size=(n, 4), dtype=np.float32)
 y = random.integers(classes, size=n)
 params = {{"solver": "pegasos", "multi_class": "ovr", "max_iter": 10**9, "tol": None, "n_jobs": 2}}
 model = PegasosClassifier(alpha=0.01, shards=2, **params)
-sent = []
-
-def interrupt():
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Timer(1.5, interrupt).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    late = time.monotonic() - sent[0]
-else:
-    raise AssertionError("not interrupted")
+late = interrupt(1.5, lambda: model.fit(X, y))
 assert late < 0.5, late
 assert np.isfinite(model.coef_).all() and model.coef_.any()
 assert model.n_iter_ == len(model.loss_curve_) > 0
