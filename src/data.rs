@@ -6,6 +6,11 @@
 //! that would cost a pass over the data (and, in Python, another thread may change them later):
 //! [`Row::dot`] meets every one of them anyway and answers with a number that is not finite, and
 //! whoever sees one asks [`Examples`](crate::Examples) for the reason.
+//!
+//! What does not pay: to number the columns of sparse rows by how often they occur, so that weights that are often needed
+//! share lines of a cache. On an AMD EPYC epochs of words, news20 and many classes, in shuffled rows and blocks, took 0.96
+//! to 1.06 times as long without it, and as much as three epochs went into the numbering; what asks for weights ahead has
+//! done its work. To be measured on Intel, with its larger second cache.
 
 mod window;
 

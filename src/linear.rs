@@ -142,8 +142,11 @@ impl<S: Scalar> Linear<S> {
         self.v.len()
     }
 
-    /// Of one of the outputs, what it would be by itself.
-    pub(crate) fn only(&self, o: usize) -> Result<Self, Error> {
+    /// One of the outputs by itself. O(features).
+    ///
+    /// # Panics
+    /// If there are not so many outputs.
+    pub fn only(&self, o: usize) -> Result<Self, Error> {
         let d = self.n_features();
         memory::check::<S>("the weights of one output", &[d])?;
         let v = Weights::new(self.v.of_output(o), 1, d);

@@ -121,14 +121,14 @@ impl<S: Scalar> Budgeted<S> {
         }
         self.distances.mirror(new, m);
         let support = &self.support;
-        let Scratch { crosses, bounds, .. } = &mut self.scratch;
+        let Scratch { crosses, bounds, some, .. } = &mut self.scratch;
         let width = support.width();
         crosses.resize(width, S::default());
         bounds.resize(width, S::default());
         let of_m = support.coef(m);
-        let some: Vec<(usize, f64)> =
-            of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0).collect();
-        S::mix(&some, &support.rounded, support.stride, &mut crosses[..width]);
+        some.clear();
+        some.extend(of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0));
+        S::mix(some, &support.rounded, support.stride, &mut crosses[..width]);
         let distances = self.distances.row(m);
         let (b, c) = (&support.size[..width], &crosses[..width]);
         let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
@@ -155,26 +155,33 @@ impl<S: Scalar> Budgeted<S> {
     fn merge_at(&mut self, gamma: f64, (m, n): (usize, usize), place: &Place, apart: f64) {
         let Place { h, of_m, of_n, degradation } = *place;
         let outputs = self.support.outputs;
-        let mix = |all: &[f64]| -> Vec<f64> {
-            let pairs = all[m * outputs..].iter().zip(&all[n * outputs..]);
-            pairs.take(outputs).map(|(m, n)| of_m * m + of_n * n).collect()
+        let mix = |all: &[f64], out: &mut Vec<f64>| {
+            out.clear();
+            if !all.is_empty() {
+                let pairs = all[m * outputs..].iter().zip(&all[n * outputs..]);
+                out.extend(pairs.take(outputs).map(|(m, n)| of_m * m + of_n * n));
+            }
         };
-        let merged = mix(&self.support.v);
-        let merged_u = if self.support.u.is_empty() { Vec::new() } else { mix(&self.support.u) };
-        let z = self.support.between(m, n, h);
+        let Scratch { merged, merged_u, between, .. } = &mut self.scratch;
+        mix(&self.support.v, merged);
+        mix(&self.support.u, merged_u);
+        self.support.between(m, n, h, between);
         if self.carries_norm {
             let gone = self.product_with(m) + self.product_with(n);
-            self.scale.norm2 += 2.0 * (self.product(Row::Dense(&z), &merged) - gone) + degradation;
+            let Scratch { merged, between, .. } = &self.scratch;
+            let there = self.product(Row::Dense(between), merged);
+            self.scale.norm2 += 2.0 * (there - gone) + degradation;
         }
 
         let Budgeted { support, panel, scratch, distances, .. } = self;
+        let Scratch { merged, merged_u, between, .. } = &*scratch;
         for slot in [m, n] {
             panel.lift(-1.0, slot, support.coef(slot));
         }
-        support.put(n, Row::Dense(&z), self.added);
-        support.v[n * outputs..(n + 1) * outputs].copy_from_slice(&merged);
+        support.put(n, Row::Dense(between), self.added);
+        support.v[n * outputs..(n + 1) * outputs].copy_from_slice(merged);
         if let Some(u) = support.u.get_mut(n * outputs..(n + 1) * outputs) {
-            u.copy_from_slice(&merged_u);
+            u.copy_from_slice(merged_u);
         }
         support.settle(n);
         support.clear(m);

@@ -88,6 +88,12 @@ struct Scratch<S> {
     crosses: Vec<S>,
     bounds: Vec<S>,
     row: Vec<S>,
+    /// Of a merger: the coefficients of the smaller vector that are not 0, the merged ones, those of the average, and the
+    /// vector.
+    some: Vec<(usize, f64)>,
+    merged: Vec<f64>,
+    merged_u: Vec<f64>,
+    between: Vec<S>,
 }
 
 impl<S: Scalar> Budgeted<S> {

@@ -297,13 +297,14 @@ impl<S: Scalar> Support<S> {
         self.own[slot] = self.kernel.eval(norm2, norm2, norm2);
     }
 
-    /// `h x_m + (1 - h) x_n`.
-    pub fn between(&self, m: usize, n: usize, h: f64) -> Vec<S> {
-        let (x, mut z) = (self.features_of(self.row(m)), self.features_of(self.row(n)));
-        for (z, x) in z.iter_mut().zip(&x) {
-            *z = S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
+    /// Writes `h x_m + (1 - h) x_n`.
+    pub fn between(&self, m: usize, n: usize, h: f64, out: &mut Vec<S>) {
+        let mix = |(x, z): (&S, &S)| S::from_f64(h * x.to_f64() + (1.0 - h) * z.to_f64());
+        out.clear();
+        match (self.row(m), self.row(n)) {
+            (Row::Dense(x), Row::Dense(z)) => out.extend(x.iter().zip(z).map(mix)),
+            (x, z) => out.extend(self.features_of(x).iter().zip(&self.features_of(z)).map(mix)),
         }
-        z
     }
 
     /// Brings up to date what follows from the coefficients in a slot.

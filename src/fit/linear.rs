@@ -228,7 +228,8 @@ fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
 
 impl<S: Scalar, M: MarginLoss> LinearProblems<S, OneVsRest<M>> {
     /// The same problems with a trainer for each. What belongs to a fit under way, and gradients in flight, stay behind.
-    pub(crate) fn apart(&self) -> Result<LinearProblems<S, Binary<M>>, Error> {
+    /// O(size of w).
+    pub fn apart(&self) -> Result<LinearProblems<S, Binary<M>>, Error> {
         let mut trainers = Vec::new();
         for trainer in self.trainers() {
             let w = trainer.hypothesis();

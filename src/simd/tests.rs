@@ -334,6 +334,67 @@ fn partners_agree() {
     }
 }
 
+/// What leaves candidates out in `partner` lies below the cost of every merger: of one output, where vectors with the same
+/// coefficients cost least.
+#[test]
+fn no_merger_of_vectors_far_apart_is_cheap() {
+    for tenth in 1..200 {
+        let l = f64::from(tenth) / 10.0;
+        let kappa = |part: f64| (-l * part).exp();
+        let alike = (2.0 * (1.0 - kappa(0.5)).powi(2)).min(0.799);
+        let far = (1.0 - 12.0 * kappa(1.0).powi(2)).min(0.9994);
+        for root in [1.0, 1.001, 1.05, 1.3, 2.0, 10.0] {
+            for step in 0..=1000 {
+                let h = f64::from(step) / 2000.0;
+                let (of_m, of_n) = ((1.0 - h) * (1.0 - h), h * h);
+                let both = kappa(1.0) - kappa(of_m + of_n);
+                let apart = 1.0 - kappa(2.0 * of_m) + root * root * (1.0 - kappa(2.0 * of_n));
+                let cost = apart + 2.0 * root * both;
+                assert!(cost >= alike.max(far) - 1e-12, "{l} {root} {h}: {cost}, {alike}, {far}");
+            }
+        }
+    }
+}
+
+/// Several vectors side by side are as many by themselves, to the last bit.
+#[test]
+fn vectors_side_by_side_agree_with_each() {
+    fn law<X: Scalar + Weigh<V>, V: Scalar>(level: Level) {
+        let features = 23;
+        for (outputs, stride) in [(3, 4), (4, 4), (7, 8), (8, 8), (13, 16), (16, 16), (20, 32)] {
+            let value = |o: usize, j: usize| V::from_f64(number(o * features + j));
+            let each: Vec<Vec<V>> =
+                (0..outputs).map(|o| (0..features).map(|j| value(o, j)).collect()).collect();
+            for stored in 0..=11 {
+                let indices: Vec<i32> = (0..stored).map(|k| (k * 9 % features) as i32).collect();
+                let x: Vec<X> = (0..stored).map(|k| X::from_f64(number(k + 400))).collect();
+                let coef: Vec<f64> = (0..outputs).map(|o| number(o + 7) * (o % 3) as f64).collect();
+                let mut together = vec![V::default(); stride * features];
+                for (o, each) in each.iter().enumerate() {
+                    (0..features).for_each(|j| together[j * stride + o] = each[j]);
+                }
+                let mut sums = vec![7.0; outputs];
+                X::gather_dots(&indices, &x, &together, stride, &mut sums);
+                X::scatter_axpys(&coef, 0.3, &indices, &x, &mut together, stride);
+                for (o, each) in each.iter().enumerate() {
+                    let mut v = each.clone();
+                    assert_eq!(sums[o], X::gather_dot(&indices, &x, &v), "{level:?} {outputs}");
+                    X::scatter_axpy(coef[o] / 0.3, &indices, &x, &mut v);
+                    let found = (0..features).map(|j| together[j * stride + o]);
+                    assert!(found.eq(v), "{level:?} {outputs} {stored}");
+                }
+                let filled = together.chunks(stride).flat_map(|all| &all[outputs..]);
+                assert!(filled.copied().all(|x| x == V::default()), "{level:?} {outputs}");
+            }
+        }
+    }
+    at_every_level(|level| {
+        law::<f32, f32>(level);
+        law::<f32, f64>(level);
+        law::<f64, f64>(level);
+    });
+}
+
 /// Wherever the bad index stands: in a full group or in the remainder.
 #[test]
 fn an_index_outside_is_seen_and_never_followed() {
