@@ -11,6 +11,9 @@ that are not at hand are reported as missing. Accuracies over several orders are
   accuracy, examples a second, E-bar; at the best gamma of {1, 4, 16, 64}/d.
 * speed: examples a second of `fit(tol=None)`, average on, the best and the median of ten; beside the rates, in
   GFLOP/s, of a matrix product in float32 by NumPy's library and by ours, measured in turn.
+* steps: nanoseconds a step without a violation (order, panel, loop) and, beside that, a violation (a new vector, and
+  what the budget asks for then), from a pass over the quarter of the rows that the model is most sure of and one over
+  the quarter that it is least sure of; and which part of each of the two violated.
 * flat: microseconds an example after half a million examples and after ten million, the two models in turn on
   the same examples, and the median of their ratios; by how many bytes the process has grown meanwhile.
 * peers: ours beside Nystroem + SGDClassifier (5 epochs) with as many components, each with the best gamma (0.25/d
@@ -128,6 +131,40 @@ def speed() -> None:
             row("speed", name, setting, max(rates), np.median(rates), *np.max(products, axis=0))
 
 
+def margins(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    scores = model.decision_function(X)
+    if scores.ndim == 1:
+        return np.where(y == model.classes_[1], scores, -scores)
+    rows, own = np.arange(len(y)), np.searchsorted(model.classes_, y)
+    of_own = scores[rows, own]
+    scores[rows, own] = -np.inf
+    return of_own - scores.max(axis=1)
+
+
+def steps() -> None:
+    for name, c in (("letter", 1), ("usps [0,1]", 16), ("waveform 100k", 1), ("checkerboard 100k", 16)):
+        data = load(SETS, name)
+        if data is None:
+            continue
+        X, y, *_ = data
+        for strategy, budget in (("merge", 100), ("merge", 500), ("project", 100)):
+            figures = []
+            for seed in range(5):
+                model = machine(strategy, budget, c / X.shape[1], random_state=seed, average=False).fit(X, y)
+                order = np.argsort(margins(model, X, y))
+                # As many rows that the model is sure of as of those that it is not: so many steps, so many violations.
+                counts, seconds = [], []
+                for rows in (order[-len(y) // 4 :], order[: len(y) // 4]):
+                    before = model._trainer.parts()["added"]
+                    start = time.perf_counter()
+                    model.partial_fit(X[rows], y[rows])
+                    seconds.append(time.perf_counter() - start)
+                    counts.append((len(rows), model._trainer.parts()["added"] - before))
+                each = 1e9 * np.linalg.solve(np.array(counts, float), seconds)
+                figures.append([*each, *(added / n for n, added in counts)])
+            row("steps", name, f"{strategy} B={budget} gamma={c}/d", *np.median(figures, axis=0))
+
+
 def resident() -> int:
     """Bytes that the process holds now."""
     with open("/proc/self/statm") as file:
@@ -202,10 +239,10 @@ def peers(pairs: int = 3) -> None:
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["long", "speed", "flat", "peers"]
+    parts = sys.argv[1:] or ["long", "speed", "steps", "flat", "peers"]
     head(" ".join(["benches/budget.py", *sys.argv[1:]]), "part,data,setting,figures")
     for part in parts:
-        {"long": long_streams, "speed": speed, "flat": flat, "peers": peers}[part]()
+        {"long": long_streams, "speed": speed, "steps": steps, "flat": flat, "peers": peers}[part]()
 
 
 if __name__ == "__main__":

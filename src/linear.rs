@@ -264,14 +264,12 @@ impl<S: Scalar> Linear<S> {
     /// [`add`](Hypothesis::add) of such a row.
     #[inline(always)]
     pub fn add_row<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64]) {
-        match coef {
-            [only] => return self.add_to(0, x, *only),
-            several => {
-                if let Some(change) = self.v.axpys(several, self.scale.a, x) {
-                    self.scale.norm2 += change;
-                    return others_than_0(several).for_each(|(o, c)| self.add_rest(o, x, c));
-                }
-            }
+        if let [only] = coef {
+            return self.add_to(0, x, *only);
+        }
+        if let Some(change) = self.v.axpys(coef, self.scale.a, x) {
+            self.scale.norm2 += change;
+            return others_than_0(coef).for_each(|(o, c)| self.add_rest(o, x, c));
         }
         match coef {
             few if few.len() <= MANY => {

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,8 @@ class Fit:
 
 @final
 class Refit:
+    ROUGH: ClassVar[float]
+    ROUGHER: ClassVar[float]
     def __new__(
         cls,
         trainer: Trainer,

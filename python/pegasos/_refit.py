@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-#: The relative gap where ``tol=None`` asks for none.
-_ROUGH = 1e-2
-
-#: The same on the way through several alphas, of which accuracy chooses.
-_ROUGH_PATH = 1e-1
+#: The relative gap on the way through several alphas, of which accuracy chooses.
+_ROUGH_PATH = Refit.ROUGHER
 
 #: The fraction of the rows that is held out to choose among several alphas.
 _HELD_OUT = 0.1
@@ -134,7 +131,7 @@ class RefittedMachine(BudgetedMachine):
             )
         alpha = float(alphas[0])
         self.__dict__.pop("refit_path_", None)
-        tol = _ROUGH if self.tol is None else self.tol
+        tol = Refit.ROUGH if self.tol is None else self.tol
         with self._bar(0) as bar:
             progress = bar.update if self.verbose else None
 

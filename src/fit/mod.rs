@@ -52,7 +52,7 @@ pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
 #[cfg(feature = "python")]
-pub(crate) use refit::{Solving, most_epochs, worth};
+pub(crate) use refit::{ROUGH, ROUGHER, Solving, most_epochs, worth};
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
 const LEAP_AFTER: usize = 5;

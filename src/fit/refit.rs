@@ -16,6 +16,12 @@ pub(crate) fn most_epochs(n_examples: usize) -> usize {
     300.max(2_000_000 / n_examples.max(1))
 }
 
+/// The relative gap where none is asked for, and on the way through several lambda, of which accuracy chooses.
+#[cfg(feature = "python")]
+pub(crate) const ROUGH: f64 = 1e-2;
+#[cfg(feature = "python")]
+pub(crate) const ROUGHER: f64 = 1e-1;
+
 /// As so many epochs a solution counts, at least: with as few as its visits, in trials, the steps after it undid it.
 #[cfg(feature = "python")]
 const WORTH: u64 = 100;

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
-use crate::fit::{Event, Solving, most_epochs, worth};
+use crate::fit::{Event, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
 
@@ -130,6 +130,14 @@ fn problem<S: Number>(
 
 #[pymethods]
 impl Refit {
+    /// The relative gap where none is asked for.
+    #[classattr]
+    const ROUGH: f64 = ROUGH;
+
+    /// The same on the way through several alphas.
+    #[classattr]
+    const ROUGHER: f64 = ROUGHER;
+
     /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept;
     /// `ovr` makes a problem of each class.
     #[new]
