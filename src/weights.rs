@@ -106,7 +106,7 @@ impl<S: Scalar> Weights<S> {
     }
 
     /// Whether two stand in the same way, so that [`all`](Weights::all) of both are of the same outputs and features.
-    pub(crate) fn stands_as<T: Scalar>(&self, other: &Weights<T>) -> bool {
+    pub(crate) fn stands_as(&self, other: &Self) -> bool {
         self.is_by_feature() == other.is_by_feature()
     }
 

@@ -18,17 +18,9 @@ fn together<M: MarginLoss>(loss: M) -> OneVsRest<M> {
     OneVsRest { loss, positives: (0..K as u32).collect() }
 }
 
-fn compositions() -> Vec<Params> {
-    let base = Params { lambda: 0.05, ..Params::default() };
-    let inv = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
-    vec![
-        base,
-        Params { block: Block::Mean(4), ..base },
-        Params { average: Average::Uniform, average_from: 5, ..base },
-        Params { average: Average::Polynomial, t0: 20.0, ..base },
-        Params { schedule: inv, average: Average::Uniform, ..base },
-        Params { block: Block::Delayed(7), ..base },
-    ]
+/// Without a ball, which would be one for all.
+fn compositions() -> impl Iterator<Item = Params> {
+    crate::laws::compositions().into_iter().filter(|params| params.set.is_none())
 }
 
 /// On sparse rows to the last bit; on dense ones, whose products are grouped otherwise, up to roundings.

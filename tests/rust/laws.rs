@@ -13,7 +13,7 @@ use crate::generated::{
 };
 
 /// One choice of each part of the loop at a time, and some together.
-fn compositions() -> Vec<Params> {
+pub fn compositions() -> Vec<Params> {
     let base = Params { lambda: 0.05, ..Params::default() };
     let inv = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
     vec![
