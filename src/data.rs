@@ -8,9 +8,9 @@
 //! whoever sees one asks [`Examples`](crate::Examples) for the reason.
 //!
 //! What does not pay: to number the columns of sparse rows by how often they occur, so that weights that are often needed
-//! share lines of a cache. On an AMD EPYC epochs of words, news20 and many classes, in shuffled rows and blocks, took 0.96
-//! to 1.06 times as long without it, and as much as three epochs went into the numbering; what asks for weights ahead has
-//! done its work. To be measured on Intel, with its larger second cache.
+//! share lines of a cache. On an AMD EPYC three epochs of words, news20 and 20 classes, in shuffled rows and blocks, gain
+//! 0.97 to 1.05 times, and the numbering takes 0.1 to 1.4 times as long as they do (`benches/columns.py`): what asks for
+//! weights ahead has done its work. To be measured on Intel, with its larger second cache.
 
 mod window;
 

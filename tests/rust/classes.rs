@@ -1,9 +1,9 @@
 //! Several classes, one against the rest: one trainer for all of them, and weights that stand feature after feature.
 
 use pegasos::{
-    Average, Binary, Block, CrammerSinger, DualAscent, Event, Examples, Fit, Hinge, Hypothesis,
-    Linear, LinearProblems, Logistic, Loss, MarginLoss, OneVsRest, Params, Policy, Progress,
-    Sampling, Schedule, Solver, SquaredHinge, Trainer,
+    Binary, CrammerSinger, DualAscent, Event, Examples, Fit, Hinge, Hypothesis, Linear,
+    LinearProblems, Logistic, Loss, MarginLoss, OneVsRest, Params, Policy, Progress, Sampling,
+    Solver, SquaredHinge, Trainer,
 };
 
 use crate::generated::{Problem, trainer};
