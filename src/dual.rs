@@ -285,6 +285,11 @@ impl<L: Loss> DualAscent<L> {
             }
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
+            if !self.loss.concerns(y) {
+                self.idle[i] = SLEEP;
+                report.examples += 1;
+                continue;
+            }
             self.w.score_row(row, scores);
             let q = self.q_of(i, row, weight);
             if !all_finite(scores) || !q.is_finite() {
@@ -575,6 +580,9 @@ impl DualEvaluation {
             }
             data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
+            if !ascent.loss.concerns(y) {
+                continue;
+            }
             self.w.score_row(data.rows().row(i), scores);
             if !all_finite(scores) {
                 return Err(data.diagnose(i));

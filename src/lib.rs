@@ -64,7 +64,7 @@
 //! * a stream: a run per batch, `trainer.run(&batch, 0..batch.len())`; step number, scale, average and
 //!   gradients in flight go on;
 //! * one against the rest: a trainer per class over the same rows, together by [`run_all`]; or, faster where rows are
-//!   sparse, one trainer of [`OneVsRest`];
+//!   sparse or there are kernels, one trainer of [`OneVsRest`], and for pairs of classes of [`OneVsOne`];
 //! * shards: copies of a trainer, each over its part of an epoch's order, then averaged: [`Shards`];
 //!   models that learned elsewhere: [`Trainer::average_of`];
 //! * a run taken up again: [`Trainer::resume`] with a [`Linear::from_state`].
@@ -96,8 +96,8 @@
 //!
 //! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`
 //! for what is called every 50 ms. The scalar, the kind of w and the loss are type parameters, so the Python package has the
-//! loop fourteen times (two scalars; three kinds of w; two losses, for a [`Linear`] three), each in two forms, with a queue of
-//! gradients and without, and dual ascent six times. The layout of a row is a [`Row`], matched once for each operation on it; orders, pieces of
+//! loop twelve times (two scalars; three kinds of w; two losses, of one score and of several), each in two forms, with a queue
+//! of gradients and without, and dual ascent six times. The layout of a row is a [`Row`], matched once for each operation on it; orders, pieces of
 //! work and tasks are `dyn`.
 //!
 //! # Features
@@ -183,8 +183,8 @@ pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearPanel, LinearState};
 pub use loss::{
-    AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, OneVsRest,
-    SquaredHinge,
+    AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, Multiclass, OneVsOne,
+    OneVsRest, SquaredHinge, Versus,
 };
 pub use model::{Model, Scoring};
 pub use order::{BLOCK, Epoch, Order, Sampling};

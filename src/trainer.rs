@@ -510,7 +510,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         if let Some(ledger) = &mut self.ledger {
             ledger.promise(coef.as_ref())?;
         }
-        report.mistakes += u64::from(loss >= self.at_zero);
+        report.mistakes += u64::from(self.loss.errs(scores.as_ref(), y, loss, self.at_zero));
         let loss = weight * loss;
         report.loss += loss;
         coef.as_mut().iter_mut().for_each(|c| *c *= weight);

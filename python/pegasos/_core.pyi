@@ -158,7 +158,7 @@ class Refit:
         n_examples: int,
         alpha: float,
         cache: int,
-        ovr: bool,
+        multi_class: str,
         *,
         threads: int = 1,
     ) -> Refit: ...

@@ -15,7 +15,7 @@ from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data
-from pegasos._machine import Exported
+from pegasos._machine import Exported, n_outputs
 from pegasos._refit import RefittedMachine
 from pegasos._unlimited import Unlimited
 
@@ -34,7 +34,8 @@ class KernelPegasosClassifier(RefittedMachine):
 
     by the steps ``w <- (1 - 1/t) w + [y_i <w, phi(x_i)> < 1] weight_i y_i phi(x_i)/(alpha t)``, where
     ``w`` is a sum over support vectors and the steps change their coefficients. More than two classes
-    are trained jointly with Crammer and Singer's loss, ``max(0, 1 + max_{r != y} f_r - f_y)``.
+    are told apart as ``multi_class`` says: jointly, with Crammer and Singer's loss, ``max(0, 1 + max_{r != y} f_r - f_y)``,
+    each from all others, or pair by pair, as in ``SVC``. Support vectors are stored once for all.
 
     Parameters
     ----------
@@ -76,13 +77,17 @@ class KernelPegasosClassifier(RefittedMachine):
         this is often a tenth of the default, or less. False for the papers' algorithm.
     refine_rounds : int, default=1
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
-    multi_class : {"crammer_singer", "ovr"}, default="crammer_singer"
-        How a refit tells more than two classes apart: all in one problem, or each from the others. Steps of Pegasos and
-        dual ascent know the first only.
+    multi_class : {"crammer_singer", "ovr", "ovo"}, default="crammer_singer"
+        How more than two classes are told apart, by whatever ``solver`` or budget: all in one problem, each from the
+        others, or each from each, where pairs vote and the sums of their scores break ties, as in ``SVC``. The mean over
+        the examples is over all of them in every problem, so that ``C = 1/(alpha n_samples)`` holds for all three.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Whether ``decision_function`` of ``multi_class="ovo"`` makes scores of the classes of the votes, as ``SVC``, or
+        returns the scores of the pairs: (0, 1), (0, 2), ..., (1, 2), ..., > 0 for the first.
     solver : {"pegasos", "auto", "dual"}, default="pegasos"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
-        "pegasos" and goes on by "dual" from the very same point; it stays with "pegasos" where a
+        "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it stays with "pegasos" where a
         parameter asks for what only that has (``budget``, ``batch_size``, ``projection``, an ``average`` by
         name or number, ``sampling`` with replacement or by an array, ``warm_start``), or the kernel is not known to be
         positive semi-definite.
@@ -124,8 +129,8 @@ class KernelPegasosClassifier(RefittedMachine):
         Sparse if X is; empty if the kernel is precomputed.
     support_ : ndarray of shape (n_sv,)
         The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``.
-    dual_coef_ : ndarray of shape (1, n_sv) or (n_classes, n_sv)
-        Their coefficients: ``decision_function(x) = sum_j dual_coef_[:, j] k(x, support_vectors_[j])``.
+    dual_coef_ : ndarray of shape (1, n_sv), (n_classes, n_sv) or, of pairs, (n_classes (n_classes - 1)/2, n_sv)
+        Their coefficients: the scores of x are ``sum_j dual_coef_[:, j] k(x, support_vectors_[j])``.
     n_support_ : ndarray of shape (n_classes,)
         For how many of them each class has the largest coefficient.
     violation_counts_ : ndarray of shape (n_sv,)
@@ -146,7 +151,7 @@ class KernelPegasosClassifier(RefittedMachine):
     n_iter_ : int
         Epochs of Pegasos and steps of dual ascent.
     objective_ : float
-        P at the end; nan if ``tol=None``, and on a budget if there was no refit.
+        P at the end, of several problems their sum; nan if ``tol=None``, and on a budget if there was no refit.
     dual_objective_ : float
         A bound from below on the least P, after a refit on the least P that the support vectors allow; nan where
         there is none.
@@ -166,7 +171,7 @@ class KernelPegasosClassifier(RefittedMachine):
     See Also
     --------
     PegasosClassifier : Linear models, for more examples than kernels can take.
-    sklearn.svm.SVC : LIBSVM's exact solver, with an intercept and one-vs-one.
+    sklearn.svm.SVC : LIBSVM's exact solver, with an intercept; ``C = 1/(alpha n_samples)``.
 
     Notes
     -----
@@ -177,9 +182,10 @@ class KernelPegasosClassifier(RefittedMachine):
     matrix product on all threads, and the scores still to come are corrected as coefficients change:
     the result is that of one at a time, up to rounding. Memory: the support vectors, dense unless X is
     sparse with more than 4096 features, and, while ``fit`` goes through several epochs, up to
-    ``cache_size`` of kernel values. Dual ascent keeps three numbers an example and class, and the kernel values
-    among its working set: in float32 16 MB at first, 256 MB at most, and no more than ``cache_size``.
-    Prediction needs constant memory.
+    ``cache_size`` of kernel values. Dual ascent keeps two float64 numbers an example and score (of "ovo" there are
+    ``n_classes (n_classes - 1)/2``), and kernel values: of the examples that matter with all, or with its working set,
+    about ``cache_size`` of them at most. Prediction needs constant memory; with "ovo" a row costs a multiplication for each
+    support vector and pair.
 
     With a budget B: an example costs O(B (n_features + n_classes)), a violator O(B n_classes + n_features)
     more, or O(B^2) for "project". Memory: O(B (n_features + n_classes)), and B^2 numbers for "merge", 4 B^2
@@ -212,6 +218,12 @@ class KernelPegasosClassifier(RefittedMachine):
     >>> exact = KernelPegasosClassifier(gamma=0.5, solver="auto", random_state=0).fit(X, y)
     >>> bool(exact.duality_gap_ <= 1e-3 * exact.objective_)
     True
+    >>> C = 10.0
+    >>> as_svc = KernelPegasosClassifier(
+    ...     gamma=0.5, alpha=1 / (C * len(y)), multi_class="ovo", solver="dual"
+    ... ).fit(X, y)
+    >>> as_svc.dual_coef_.shape[0], bool(as_svc.score(X_test, y_test) > 0.98)
+    (45, True)
     >>> small = KernelPegasosClassifier(gamma=0.5, budget=100, random_state=0).fit(X, y)
     >>> len(small.support_vectors_), bool(small.score(X_test, y_test) > 0.95)
     (100, True)
@@ -232,7 +244,8 @@ class KernelPegasosClassifier(RefittedMachine):
         ],
         "refine": ["boolean"],
         "refine_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "multi_class": [StrOptions({"crammer_singer", "ovr"})],
+        "multi_class": [StrOptions({"crammer_singer", "ovr", "ovo"})],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "solver": [StrOptions({"pegasos", "auto", "dual"})],
         "projection": ["boolean"],
         "batch_size": [Interval(Integral, 1, 2**63 - 1, closed="both")],
@@ -248,7 +261,7 @@ class KernelPegasosClassifier(RefittedMachine):
         "verbose": ["verbose"],
     }
 
-    _structure = ("kernel", "gamma", "degree", "coef0", "budget", "maintenance")
+    _structure = ("kernel", "gamma", "degree", "coef0", "budget", "maintenance", "multi_class")
     _training = ("alpha", "average", "projection", "batch_size")
 
     # What Projectron has parameters for.
@@ -271,6 +284,7 @@ class KernelPegasosClassifier(RefittedMachine):
         refine: bool = True,
         refine_rounds: int = 1,
         multi_class: str = "crammer_singer",
+        decision_function_shape: str = "ovr",
         solver: str = "pegasos",
         projection: bool = False,
         batch_size: int = 1,
@@ -296,6 +310,7 @@ class KernelPegasosClassifier(RefittedMachine):
         self.refine = refine
         self.refine_rounds = refine_rounds
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.solver = solver
         self.projection = projection
         self.batch_size = batch_size
@@ -399,8 +414,7 @@ class KernelPegasosClassifier(RefittedMachine):
         if not callable(self.kernel):
             return super()._scores(trainer, X)
         X = self._for_callable(as_data(X)).X
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        coefs, rows, _ = Exported(trainer, 0, False, outputs).result
+        coefs, rows, _ = Exported(trainer, 0, False, n_outputs(trainer)).result
         vectors, parts = self._fitted_X[rows], []
         # So that memory stays bounded.
         step = max(1, 2**22 // max(1, coefs.shape[1]))

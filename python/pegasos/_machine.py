@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from pegasos._base import Run, _PegasosBase
@@ -47,6 +48,20 @@ class Exported:
         indptr, indices, values = self.trainer.vectors()
         matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features))
         return matrix if self.sparse else matrix.toarray()
+
+
+def _knows_pairs(trainer: Trainer) -> bool:
+    """Whether its scores are those of pairs of classes."""
+    made = trainer.made
+    return made.classes > 2 and made.params.get("multi_class") == "ovo"
+
+
+def n_outputs(trainer: Trainer) -> int:
+    """How many scores a row has."""
+    classes = trainer.made.classes
+    if _knows_pairs(trainer):
+        return classes * (classes - 1) // 2
+    return 1 if classes == 2 else classes
 
 
 def _goes_on(estimator: Any) -> bool:
@@ -152,14 +167,20 @@ class KernelMachine(_PegasosBase):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of two classes, one score, > 0 for the second.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Of two classes, one score, > 0 for the second. Of pairs with ``decision_function_shape="ovo"`` a score for
+            each, else votes for the classes, and a fraction that breaks ties.
 
         Raises
         ------
         ValueError
             If X is not as described, or a score overflows.
         """
+        scores = self._all_scores(X)
+        return scores if self._choice("decision_function_shape") == "ovo" else self._votes(scores, self._trainer)
+
+    def _all_scores(self, X: Any) -> np.ndarray:
+        """The scores of all problems."""
         check_is_fitted(self)
         dtype = np.dtype(self._trainer.made.dtype)
         X = validate_data(
@@ -187,7 +208,7 @@ class KernelMachine(_PegasosBase):
         ndarray of shape (n_samples,)
             The classes.
         """
-        scores = self.decision_function(X)
+        scores = self._votes(self._all_scores(X), self._trainer)
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
         return self.classes_[codes]
 
@@ -198,13 +219,20 @@ class KernelMachine(_PegasosBase):
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        """Their coefficients, (1, n_sv) or (n_classes, n_sv)."""
+        """Their coefficients, (1, n_sv), (n_classes, n_sv) or (n_pairs, n_sv)."""
         return self._arrays().result[0]
 
     @property
     def n_support_(self) -> np.ndarray:
         """For how many of them each class has the largest coefficient, (n_classes,)."""
         coefs = self.dual_coef_
+        if _knows_pairs(self._trainer):
+            # Of a pair, what speaks for the first speaks against the second.
+            first, second = np.triu_indices(len(self.classes_), 1)
+            classes = np.zeros((len(self.classes_), coefs.shape[1]))
+            np.add.at(classes, first, coefs)
+            np.subtract.at(classes, second, coefs)
+            coefs = classes
         codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
         return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
 
@@ -213,9 +241,15 @@ class KernelMachine(_PegasosBase):
         return self._exported
 
     def _export(self) -> None:
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         sparse = issparse(getattr(self, "_fitted_X", None)) or self._trainer.made.sparse
+        outputs = n_outputs(self._trainer)
         self._exported = Exported(self._trainer, self.n_features_in_, sparse, outputs)
+
+    def _votes(self, scores: np.ndarray, trainer: Trainer) -> np.ndarray:
+        """Scores of classes, given those that a trainer knows: of pairs how many vote for each, as in ``SVC``."""
+        if not _knows_pairs(trainer):
+            return scores
+        return _ovr_decision_function(scores < 0, -scores, trainer.made.classes).astype(scores.dtype)
 
     # -- training
 
@@ -324,6 +358,7 @@ class KernelMachine(_PegasosBase):
             "average_from": average_from,
             "threshold": float(self._choice("threshold")),
             "margin": bool(self._choice("margin")),
+            "multi_class": self._choice("multi_class"),
         }
 
     def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], None] | None:
@@ -346,8 +381,7 @@ class KernelMachine(_PegasosBase):
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
         self._gamma = float(extra["gamma"])
-        coefs, n_classes = self.dual_coef_, len(self.classes_)
-        want = 1 if n_classes == 2 else n_classes
+        coefs, want = self.dual_coef_, n_outputs(self._trainer)
         if coefs.size and coefs.shape[0] != want:
             raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
         if not np.isfinite(coefs).all():

@@ -152,6 +152,8 @@ class ProjectronClassifier(BudgetedMachine):
         "solver": "pegasos",
         "maintenance": "projectron",
         "refine": False,
+        "multi_class": "crammer_singer",
+        "decision_function_shape": "ovr",
     }
 
     def __init__(

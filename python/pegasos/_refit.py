@@ -118,8 +118,8 @@ class RefittedMachine(BudgetedMachine):
         """
         threads = thread_count(self.n_jobs)
         cache = int(self.cache_size * 2**20)
-        ovr = self.multi_class == "ovr"
-        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, ovr, threads=threads)
+        way = self.multi_class
+        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, way, threads=threads)
         codes, weight = data.codes, data.weight
         n_classes = len(np.unique(codes if weight is None else codes[weight > 0]))
         if solver.rank < n_classes:
@@ -179,6 +179,7 @@ class RefittedMachine(BudgetedMachine):
                 scores = solver.scores(
                     data.examples, test.astype(np.int64), threads=thread_count(self.n_jobs)
                 ).reshape(len(test), -1)
+                scores = self._votes(scores, run.trainer)
                 guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
                 accuracies[i, k] = np.average(guess == codes[test], weights=weight[test])
         return {"alpha": alphas, "accuracy": accuracies.mean(axis=1), "accuracies": accuracies}
@@ -214,7 +215,7 @@ class RefittedMachine(BudgetedMachine):
             data = data.copy()
             if trainer is None:
                 trainer = self._own_trainer(data)
-                solver = Refit(trainer, 0, alpha, 0, False, threads=threads)
+                solver = Refit(trainer, 0, alpha, 0, "crammer_singer", threads=threads)
             with explaining(data.X, self):
                 data.examples.check()
             z = solver.features(data.examples, threads=threads).reshape(data.n, -1)

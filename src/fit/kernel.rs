@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ascent, Policy, Problem, UNKNOWN};
+use super::{Ascent, Policy, Problem, ROUNDINGS, UNKNOWN};
 use crate::budget::Budgeted;
 use crate::error::Error;
 use crate::evaluation::Evaluation;
@@ -193,6 +193,11 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         H::EVALUATES
     }
 
+    fn only_ascends(&self) -> bool {
+        // A pass of Pegasos costs far more than a round of many small problems, which is where its end would help.
+        H::EVALUATES && self.trainer.loss().problems() > 1
+    }
+
     fn certifies(&self) -> bool {
         H::EVALUATES && self.trainer.certifies()
     }
@@ -301,7 +306,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let Some(dual) = &mut self.dual else {
             return Ok(none);
         };
-        Ok(match dual.advance(data, policy.tol.unwrap_or(0.0), size)? {
+        Ok(match dual.advance(data, policy.tol.unwrap_or(0.0).max(ROUNDINGS), size)? {
             None => Ascent::Going { rows: 0, anew: false },
             found => Ascent::Epoch { loss: dual.mean_loss(), visits: 0, certificate: found },
         })

@@ -66,6 +66,9 @@ const MOST: f64 = 0.5;
 const STEPS: usize = 100;
 const STALLED: f64 = 1e-3;
 
+/// A relative gap of kernel problems that consists of roundings: there is nothing left to do.
+const ROUNDINGS: f64 = 1e-13;
+
 /// The share of an epoch's gap by which evaluations are put off: every fifth epoch once there were many.
 const RARER: usize = 5;
 
@@ -484,7 +487,7 @@ impl Course {
         let (last, Certificate { primal, dual }) = (self.is_last(), self.event.certificate);
         let gap = primal - dual;
         if self.ascending && problem.evaluates_always() {
-            if gap <= tol * primal {
+            if gap <= tol.max(ROUNDINGS) * primal {
                 return Ok(self.end_of_epoch(State::Over(Outcome::Reached)));
             }
             let mut next = State::Start;

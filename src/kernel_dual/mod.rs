@@ -1,28 +1,40 @@
 //! Dual ascent with kernels: from where kernel Pegasos is, or from nothing, to any certified gap.
 //!
 //! * Problem: the dual of `P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, phi(x_i)>; y_i)`, as in
-//!   [`DualAscent`](crate::DualAscent), with `w(a) = 1/(lambda n) sum_i s_i a_i phi(x_i)`.
-//! * Step: of all examples take some ([`WORKING`] or more), those whose shares of the gap are the largest, and
-//!   the kernel values among them; ascend among them until their part of the gap has come down to a twentieth;
-//!   then bring the scores of all examples up to date, by one product of matrices. So n enters into products
-//!   alone.
+//!   [`DualAscent`](crate::DualAscent), with `w(a) = 1/(lambda n) sum_i s_i a_i phi(x_i)`; or of several such problems of
+//!   one score each over the same examples, where the loss is their sum ([`OneVsRest`](crate::OneVsRest),
+//!   [`OneVsOne`](crate::OneVsOne)).
+//! * Round: of the examples of each problem that is not solved yet take some ([`WORKING`] or more), those whose shares of
+//!   the gap are the largest, and the kernel values among them; ascend among them until their part of the gap has come
+//!   down to a twentieth; then bring the scores of all examples up to date, by one row of kernel values for each example
+//!   that has moved in any problem. Problems ascend side by side.
+//! * Kernel values: rows with all examples stay where there is room, and serve all problems and later rounds.
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
 //!   most, found by the very pass that makes the step before known to all
 //!   ([`descend`](crate::simd::Simd::descend)). For other losses the [`BLOCK`] with the largest shares
 //!   at a time, by [`Loss::ascend`] in turn.
 //! * Carried: a, and every example's scores at w(a), in f64. The gap is the sum of the examples' shares,
-//!   `s_i/n (loss + loss* + <a_i, scores_i>)`, so every step begins with a certificate, at no cost.
-//! * Cost: with m examples in the working set, of a step O(n m) kernel values, and O(m) of a step within it.
-//!   Memory: 24 bytes an example and output, and m^2 kernel values.
-//! * By instalments: kernel values of the set row by row, scores of all examples row by row, so that a caller is
-//!   heard in between. What a step has found stands once all scores know of it; until then it can be undone.
-//! * Positive kernels only have a dual: of others nothing is certified, D is NaN, and steps go on, as those of other
+//!   `s_i/n (loss + loss* + <a_i, scores_i>)`, so every round begins with a certificate, at no cost.
+//! * Cost: with m examples in the working set O(n m) kernel values a round, and O(m) for a step within it.
+//!   Memory: 16 bytes an example and output, m^2 kernel values for each problem at work, and as many more as are allowed.
+//! * By instalments: kernel values row by row, problem by problem, scores chunk by chunk, so that a caller is heard in
+//!   between. What a round has found stands once all scores know of it; until then it can be undone.
+//! * Determinism: every kernel value is computed in one way wherever it is needed, and added in the order of the examples;
+//!   threads change no bit.
+//! * Positive kernels only have a dual: of others nothing is certified, D is NaN, and rounds go on, as those of other
 //!   solvers do, without an end that they could prove.
 //! * Source: decomposition as in Joachims (1999); without an intercept there is no constraint that ties
 //!   examples together, so the steps are those of coordinate ascent (Hsieh et al. 2008), greedy as in Platt
 //!   (1998).
 
+mod blocks;
+mod descent;
+mod survey;
+mod values;
 mod working;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::examples::Examples;
@@ -35,29 +47,38 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::params::check_lambda;
 use crate::scalar::Scalar;
-use crate::simd::{LANES, WIDTH};
 use crate::threads::side_by_side;
 use crate::trainer::Trainer;
-use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
+use crate::vectors::{CHUNK, Layout, Vectors};
+use survey::{Part, Sums};
+use values::{Cached, Grid, Spread, vectors_of};
+use working::{Among, Found, Gain, Job};
 
-/// Examples that the first step ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
+/// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
 const WORKING: usize = 2048;
 
-/// And the last ones at most: more, and a step would take longer than a caller may want to wait.
+/// And the last ones at most: more, and a round would take longer than a caller may want to wait.
 const MOST: usize = 8192;
 
-/// A step that leaves more than this of the gap is followed by one among twice as many examples. In a trial a9a,
+/// A round that leaves more than this of the gap is followed by one among twice as many examples. In a trial a9a,
 /// sparse, where thousands of support vectors are free, took 27 s with 2,048 throughout, 4.4 s with 4,096.
 const SLOW: f64 = 0.5;
+
+/// Where there is one problem, it is taken as a whole up to so many examples.
+const ALONE: usize = 8192;
 
 /// Examples that are ascended among together, where that is not done one at a time.
 const BLOCK: usize = 64;
 
+/// Kernel values of the working sets that ascend side by side, at most, but for a larger one, which is alone; and no more
+/// than half of what there may be.
+const SIDE_BY_SIDE: usize = 1 << 25;
+
 /// A point of the dual that is worse than 0 is halved this often at most, to find a part that is not.
 const HALVINGS: i32 = 20;
 
-/// Maximises the dual of a kernel problem, a working set at a time.
+/// Maximises the dual of a kernel problem, or of several, a working set at a time.
 ///
 /// ```
 /// use pegasos::{Binary, Dense, Examples, Hinge, Hypothesis, Kernel, KernelAscent};
@@ -81,71 +102,53 @@ pub struct KernelAscent<S, L> {
     loss: L,
     lambda: f64,
     n_features: usize,
-    /// `a`, examples x outputs, in the domain of the conjugate.
-    dual: Vec<f64>,
-    /// Outputs x examples, at w(a).
-    scores: Vec<f64>,
-    /// How many examples a step ascends among, now and at most.
-    working: usize,
+    /// Which row of the data stands at each place, class after class, and their classes.
+    numbers: Vec<usize>,
+    labels: Vec<u32>,
+    /// `a`, in the domain of the conjugate.
+    dual: Grid,
+    /// At w(a).
+    scores: Grid,
+    /// One for each score, where the loss is a sum over them; else one.
+    problems: Vec<Part>,
+    cached: Cached<S>,
+    /// All rows as vectors, where several problems need them.
+    all: Option<Arc<Vectors<S>>>,
+    /// How many examples of a problem a round ascends among at most, and how many kernel values side by side.
     most: usize,
-    /// Where the last step began.
-    last_gap: f64,
-    /// The step at hand, as long as it has moved nothing.
-    step: Option<Step<S>>,
-    /// What the scores do not know yet.
-    pending: Option<Pending<S>>,
+    together: usize,
+    /// The round at hand.
+    round: Option<Round<S>>,
+    /// Dual variables that have changed in it, and what they were before.
+    before: Vec<(usize, f64)>,
+    /// Whether scores are those of w(a) but for what the round at hand changes.
+    scored: bool,
     /// Whether dual values bound the objective.
     positive: bool,
-    /// As of the last survey.
-    mean_loss: f64,
 }
 
-/// Shares of the gap, times n, and whose they are.
-type Shares = Vec<(f64, u32)>;
-
-/// A working set, and the kernel values among its first rows.
+/// What is under way.
 #[derive(Clone, Debug)]
-struct Step<S> {
-    set: Vec<usize>,
-    vectors: Vectors<S>,
-    /// Times the signs of both, a row of `stride` each.
-    gram: Vec<S>,
-    stride: usize,
-    /// How many rows.
-    computed: usize,
-    /// What the gap of the set, times n, need not fall below.
-    enough: f64,
+enum Round<S> {
+    /// Problems look for their steps: those before `next` have found them.
+    Search { jobs: Vec<Job<S>>, next: usize, found: Vec<Option<Found>>, gains: Vec<Gain> },
+    /// All scores learn of them.
+    Spread(Spread<S>),
 }
 
-/// Coefficients in w that have changed, and what that adds to the scores of the first rows.
+/// An example whose coefficients in w have changed.
 #[derive(Clone, Debug)]
-struct Pending<S> {
-    vectors: Vectors<S>,
-    /// Chunk after chunk of vectors, within it output after output.
-    coefs: Vec<f64>,
-    /// Row after row.
-    added: Vec<f64>,
-    /// Whose dual variables have changed, and what they were before: nothing where they began as they are.
-    before: Vec<(usize, Vec<f64>)>,
-}
-
-/// What an example of weight 1 has in the gap, times n; its loss; `<a, scores>`.
-#[inline(always)]
-fn share_of<L: Loss>(
-    loss: &L,
-    dual: &[f64],
-    scores: &[f64],
-    y: u32,
-    coef: &mut [f64],
-) -> (f64, f64, f64) {
-    let value = loss.value_and_coef(scores, y, coef);
-    let cross: f64 = dual.iter().zip(scores).map(|(a, s)| a * s).sum();
-    (value + loss.conjugate(dual, y) + cross, value, cross)
+struct Moved {
+    place: u32,
+    /// Which of the changes are its own.
+    changes: Range<usize>,
+    /// Whether its kernel values are cached.
+    known: bool,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// Starts from a = 0. Checks all rows. With [`Kernel::Precomputed`] column i must belong to row i. `cache`
-    /// is how many bytes of kernel values there may be, at least those among 64 examples.
+    /// is about how many bytes of kernel values there may be, at least those among 64 examples.
     pub fn new(
         kernel: Kernel,
         loss: L,
@@ -163,28 +166,70 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 n_features,
             ));
         }
+        if n >= u32::MAX as usize {
+            return Err(Error::shape("X", "fewer than 2^32 rows", n));
+        }
         data.check(0..n)?;
         for i in 0..n {
             data.check_label(i, loss.classes())?;
         }
-        let most = (cache / size_of::<S>()).isqrt().clamp(BLOCK, MOST);
+        let together = (cache / 2 / size_of::<S>()).min(SIDE_BY_SIDE);
+        let most = (cache / 2 / size_of::<S>()).isqrt();
+        let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
         let outputs = loss.zeros().as_ref().len();
-        let dual = memory::zeros("the dual variables", &[n, outputs])?;
-        let scores = memory::zeros("the scores", &[n, outputs])?;
+        let dual = Grid::new("the dual variables", n, outputs)?;
+        let scores = Grid::new("the scores", n, outputs)?;
+        memory::check::<(usize, u32)>("the order of the examples", &[n])?;
+        let mut numbers: Vec<usize> = (0..n).collect();
+        numbers.sort_by_key(|&i| data.label(i));
+        let labels: Vec<u32> = numbers.iter().map(|&i| data.label(i)).collect();
+        let apart = labels.first().is_none_or(|&y| loss.hinge_sign(0, y).is_some());
+        let part = |spans| Part {
+            spans,
+            whole: false,
+            working: WORKING.min(most),
+            last_gap: f64::INFINITY,
+            sums: Sums { gap: f64::NAN, loss: f64::NAN, cross: f64::NAN },
+            surveyed: false,
+        };
+        let mut problems = Vec::new();
+        for o in 0..if apart { outputs } else { 1 } {
+            let mut spans: Vec<Range<usize>> = Vec::new();
+            let mut start = 0;
+            for class in labels.chunk_by(|a, b| a == b) {
+                let own = start..start + class.len();
+                start = own.end;
+                if loss.hinge_sign(o, class[0]) == Some(0.0) {
+                    continue;
+                }
+                match spans.last_mut().filter(|last| last.end == own.start) {
+                    Some(last) => last.end = own.end,
+                    None => spans.push(own),
+                }
+            }
+            let len: usize = spans.iter().map(Range::len).sum();
+            let alone = len == n && outputs == 1;
+            let whole = apart && if alone { n <= ALONE } else { whole || len <= most };
+            problems.push(Part { whole, ..part(spans) });
+        }
         Ok(KernelAscent {
             kernel,
-            loss,
             lambda,
             n_features,
+            cached: Cached::new(n, if whole { cache } else { cache / 2 })?,
+            numbers,
+            all: None,
+            labels,
             dual,
             scores,
-            working: WORKING.min(most),
+            problems,
             most,
-            last_gap: f64::INFINITY,
-            step: None,
-            pending: None,
+            together,
+            round: None,
+            before: Vec::new(),
+            scored: true,
             positive: kernel.is_positive(),
-            mean_loss: f64::NAN,
+            loss,
         })
     }
 
@@ -214,20 +259,27 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return Ok(ascent);
         };
         let excess = ledger.excess(&ascent.loss, factor, data);
-        for (i, a) in ascent.dual.chunks_mut(outputs).enumerate() {
+        let mut a = vec![0.0; outputs];
+        for place in 0..n {
+            let i = ascent.numbers[place];
             let weight = data.weight(i);
             if weight > 0.0 {
-                ledger.dual(i, factor / (excess * weight), a);
-                ascent.loss.make_feasible(a, data.label(i));
+                ledger.dual(i, factor / (excess * weight), &mut a);
+                ascent.loss.make_feasible(&mut a, data.label(i));
+                for (o, a) in a.iter().enumerate() {
+                    let at = ascent.dual.at(o, place);
+                    ascent.dual.values[at] = *a;
+                }
             }
         }
         // Where lambda n is small, w overshoots: D is below that of a = 0, but not that of some part of it.
         let image = ascent.lambda / 2.0 * w.norm2() / (excess * excess);
-        let mut part = vec![0.0; outputs];
         let mut value = |c: f64| {
-            let conjugates = ascent.dual.chunks(outputs).enumerate().map(|(i, a)| {
-                part.iter_mut().zip(a).for_each(|(part, a)| *part = c * a);
-                data.weight(i) * ascent.loss.conjugate(&part, data.label(i))
+            let conjugates = (0..n).map(|place| {
+                ascent.dual.read(place, &mut a);
+                a.iter_mut().for_each(|a| *a *= c);
+                let weight = data.weight(ascent.numbers[place]);
+                weight * ascent.loss.conjugate(&a, ascent.labels[place])
             });
             -conjugates.sum::<f64>() / n as f64 - c * c * image
         };
@@ -236,172 +288,205 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let parts = (1..=HALVINGS).map(|k| 0.5_f64.powi(k)).map(|c| (value(c), c));
             (_, c) = parts.fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
         }
-        ascent.dual.iter_mut().for_each(|a| *a *= c);
+        ascent.dual.values.iter_mut().for_each(|a| *a *= c);
         // Not those of the trainer's w: the ledger's sums are rounded, and scores must be those of w(a).
-        let c = 1.0 / (ascent.lambda * n as f64);
-        let coefs = ascent.dual.chunks(outputs).enumerate();
-        let coefs = coefs.flat_map(|(i, a)| a.iter().map(move |a| c * data.weight(i) * a));
-        let (numbers, coefs): (Vec<usize>, Vec<f64>) = ((0..n).collect(), coefs.collect());
-        ascent.begin_update(data, &numbers, &coefs, Vec::new())?;
+        let mut gains = Vec::new();
+        for place in 0..n {
+            let factor = ascent.coef_of_one(data, place);
+            for o in 0..outputs {
+                let a = ascent.dual.get(o, place);
+                if factor * a != 0.0 {
+                    gains.push(Gain { place: place as u32, output: o as u32, change: factor * a });
+                }
+            }
+        }
+        ascent.scored = gains.is_empty();
+        if !gains.is_empty() {
+            ascent.begin_spread(data, gains)?;
+        }
         Ok(ascent)
     }
 
     fn len(&self) -> usize {
-        self.dual.len() / self.outputs()
+        self.numbers.len()
     }
 
-    /// `a`, examples x outputs.
-    pub fn dual(&self) -> &[f64] {
-        &self.dual
+    /// `a`, examples x outputs. O(examples x outputs).
+    pub fn dual(&self) -> Vec<f64> {
+        let outputs = self.outputs();
+        let mut dual = vec![0.0; self.len() * outputs];
+        for (place, &i) in self.numbers.iter().enumerate() {
+            self.dual.read(place, &mut dual[i * outputs..][..outputs]);
+        }
+        dual
     }
 
-    /// The mean loss where the last step began; NaN before the first.
+    /// The mean loss where the last round began, summed over the problems; NaN before the first.
     pub fn mean_loss(&self) -> f64 {
-        self.mean_loss
+        self.problems.iter().map(|part| part.sums.loss).sum::<f64>() / self.len() as f64
     }
 
     fn outputs(&self) -> usize {
-        self.loss.zeros().as_ref().len()
+        self.scores.outputs
     }
 
-    /// The objective at w(a), and D. O(examples x outputs), after a step as much as that.
+    /// What a dual variable of 1 is in w.
+    fn coef_of_one(&self, data: &Examples<'_, S>, place: usize) -> f64 {
+        data.weight(self.numbers[place]) / (self.lambda * self.len() as f64)
+    }
+
+    /// The sum over the problems of objectives at w(a), and D. O(examples x outputs), after a round as much as that.
     pub fn certificate(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
         self.finish(data)?;
-        Ok(self.proved(self.survey(data)?.0))
+        self.survey(data, None)?;
+        Ok(self.proved())
     }
 
-    /// Brings the step at hand, if there is one, to its end, so that the scores are those of w(a).
+    /// The certificate of each problem, as of the last survey: one for each score where the loss is a sum over the scores.
+    pub fn certificates(&self) -> impl Iterator<Item = Certificate> {
+        let n = self.len() as f64;
+        self.problems.iter().map(move |part| self.bounded(part.sums.certificate(n)))
+    }
+
+    /// Brings the round at hand, if there is one, to its end, so that the scores are those of w(a).
     fn finish(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
         data.check_len(self.len())?;
         while self.go_on(data, data.len())? {}
         Ok(())
     }
 
-    /// Takes back what not all scores know of: w(a) is what it was before the step at hand. `None` if nothing was
+    /// Takes back what not all scores know of: w(a) is what it was before the round at hand. `None` if nothing was
     /// before it: the scores of where it began are not known.
     pub fn settled(mut self) -> Option<Self> {
-        self.step = None;
-        if let Some(pending) = self.pending.take() {
-            let outputs = self.outputs();
-            for (i, before) in &pending.before {
-                self.dual[i * outputs..(i + 1) * outputs].copy_from_slice(before);
-            }
-            return (!pending.before.is_empty()).then_some(self);
+        if !self.scored {
+            return None;
         }
+        if !self.before.is_empty() {
+            self.before.drain(..).for_each(|(at, a)| self.dual.values[at] = a);
+            // Of scores that know of something else, none is needed: the sums are those of the survey before.
+            self.problems.iter_mut().for_each(|part| part.surveyed = true);
+        }
+        self.round = None;
         Some(self)
     }
 
-    /// Computes so many rows of what the step at hand needs; false where there is none.
+    /// Goes on with the round at hand, by about so many rows of kernel values; false where there is none.
     fn go_on(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
-        if self.update(data, rows)? {
-            return Ok(true);
+        match self.round.take() {
+            None => return Ok(false),
+            Some(Round::Search { mut jobs, mut next, mut found, mut gains }) => {
+                let end = side_by_side_to(&jobs, next, self.together);
+                found.resize_with(end - next, || None);
+                let mut tasks: Vec<_> = jobs[next..end].iter_mut().zip(&mut found).collect();
+                let tasks = side_by_side(&mut tasks, |_, (job, found)| match found {
+                    Some(_) => Ok(()),
+                    None => self.search(data, job, rows.max(1)).map(|new| **found = new),
+                });
+                tasks.into_iter().collect::<Result<(), Error>>()?;
+                if found.iter().all(Option::is_some) {
+                    for (job, found) in jobs[next..end].iter_mut().zip(found.drain(..)) {
+                        self.take(job.problem, found.unwrap_or_default(), &mut gains);
+                        job.among = Among::new(Vec::new(), &[], None);
+                    }
+                    next = end;
+                }
+                if next < jobs.len() {
+                    self.round = Some(Round::Search { jobs, next, found, gains });
+                } else if gains.is_empty() {
+                    self.before.clear();
+                } else {
+                    self.begin_spread(data, gains)?;
+                }
+            }
+            Some(Round::Spread(mut spread)) => {
+                let problems = &self.problems;
+                let concerns = |o: usize, chunk: usize| {
+                    let own = chunk * CHUNK..(chunk + 1) * CHUNK;
+                    let part = problems.get(o).unwrap_or(&problems[0]);
+                    part.spans.iter().any(|span| span.start < own.end && own.start < span.end)
+                };
+                // Two chunks at least, or one thread would have nothing to do.
+                let more = spread.advance(
+                    (self.kernel, data.rows(), &self.numbers),
+                    &self.cached,
+                    &mut self.scores,
+                    rows.div_ceil(CHUNK).max(2),
+                    &concerns,
+                );
+                if more.map_err(|place| data.diagnose(self.numbers[place]))? {
+                    self.round = Some(Round::Spread(spread));
+                } else {
+                    self.before.clear();
+                    self.scored = true;
+                }
+            }
         }
-        let Some(mut step) = self.step.take() else {
-            return Ok(false);
-        };
-        if step.computed < step.set.len() {
-            self.compute_gram(data, &mut step, rows);
-            self.step = Some(step);
-            return Ok(true);
-        }
-        let outputs = self.outputs();
-        let of = |dual: &[f64], i: usize| dual[i * outputs..(i + 1) * outputs].to_vec();
-        let before: Vec<_> = step.set.iter().map(|&i| (i, of(&self.dual, i))).collect();
-        let gained = match self.loss.hinge_sign(0) {
-            Some(_) => self.descend(data, &step),
-            None => self.ascend(data, &step),
-        };
-        self.begin_update(data, &step.set, &gained, before)?;
         Ok(true)
     }
 
-    /// The certificate, the examples that have a share in the gap, and the mean loss.
-    fn survey(&self, data: &Examples<'_, S>) -> Result<(Certificate, Shares, f64), Error> {
-        let (n, outputs) = (self.len(), self.outputs());
-        data.check_len(n)?;
-        let (mut scores, mut scratch) = (self.loss.zeros(), self.loss.zeros());
-        let (scores, scratch) = (scores.as_mut(), scratch.as_mut());
-        let mut shares = Vec::new();
-        let (mut gap, mut loss, mut cross) = (0.0, 0.0, 0.0);
-        for (i, dual) in self.dual.chunks(outputs).enumerate() {
-            scores.iter_mut().enumerate().for_each(|(o, score)| *score = self.scores[o * n + i]);
-            let (y, weight) = (data.label(i), data.weight(i));
-            let (share, value, product) = share_of(&self.loss, dual, scores, y, scratch);
-            gap += weight * share;
-            loss += weight * value;
-            cross += weight * product;
-            if weight * share > 0.0 {
-                shares.push((weight * share, i as u32));
-            }
+    /// Takes in what a problem has found.
+    fn take(&mut self, problem: usize, found: Found, gains: &mut Vec<Gain>) {
+        self.problems[problem].surveyed &= found.dual.is_empty();
+        for (at, a) in found.dual {
+            self.before.push((at, self.dual.values[at]));
+            self.dual.values[at] = a;
         }
-        let n = n as f64;
-        // lambda ||w||^2 is the mean of <a_i, scores_i>.
-        let primal = (cross / 2.0 + loss) / n;
-        if !primal.is_finite() {
-            return Err(Error::non_finite("X", "the objective overflows"));
+        for (at, score) in found.scores {
+            self.scores.values[at] = score;
         }
-        Ok((Certificate { primal, dual: primal - gap / n }, shares, loss / n))
+        gains.extend(found.gains);
     }
 
-    /// The certificate, as far as it proves anything.
-    fn proved(&self, certificate: Certificate) -> Certificate {
-        let dual = if self.positive { certificate.dual } else { f64::NAN };
-        Certificate { dual, ..certificate }
-    }
-
-    /// A step, unless the relative gap is at most `tol`, by instalments: `None` where so many rows of the step before were
-    /// computed. The certificate comes where a step begins; the calls after that go on with it.
+    /// A round, unless the relative gap is at most `tol`, by instalments: `None` where about so many rows of kernel values
+    /// of the round before were computed. The certificate comes where a round begins; the calls after that go on with it.
     pub(crate) fn advance(
         &mut self,
         data: &Examples<'_, S>,
         tol: f64,
         rows: usize,
     ) -> Result<Option<Certificate>, Error> {
-        data.check_len(self.len())?;
-        if self.go_on(data, rows)? { Ok(None) } else { self.begin(data, tol).map(Some) }
+        if self.go_on(data, rows)? {
+            return Ok(None);
+        }
+        self.begin(data, tol).map(Some)
     }
 
-    /// Begins a step, when all scores are those of w(a).
+    /// Begins a round, unless the relative gap is at most `tol`.
     fn begin(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<Certificate, Error> {
-        let (certificate, mut shares, mean_loss) = self.survey(data)?;
-        self.mean_loss = mean_loss;
-        // Steps of a kernel that is not positive go on as long as somebody wants them.
-        if self.proved(certificate).relative_gap() <= tol || shares.is_empty() {
-            return Ok(self.proved(certificate));
+        let sets = self.survey(data, Some(tol))?;
+        if self.all.is_none()
+            && self.problems.len() > 1
+            && sets.iter().any(|(_, set)| set.len() == self.len())
+        {
+            self.all = Some(Arc::new(vectors_of(self.kernel, data.rows(), &self.numbers)?));
         }
-        // Among equals, as all are at the beginning, in no order that data may have.
-        let mixed = |i: u32| i.wrapping_mul(0x9E37_79B9);
-        if certificate.gap() > SLOW * self.last_gap {
-            self.working = (2 * self.working).min(self.most);
+        let certificate = self.proved();
+        if certificate.gap() <= tol * certificate.primal {
+            return Ok(certificate);
         }
-        self.last_gap = certificate.gap();
-        let working = self.working.min(shares.len());
-        if working < shares.len() {
-            shares.select_nth_unstable_by(working, |a, b| {
-                b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)))
-            });
+        let n = self.len() as f64;
+        let jobs = sets.into_iter().map(|(problem, set)| {
+            let Part { whole, sums, .. } = &self.problems[problem];
+            let dual = sums.certificate(n).dual * n;
+            let among = Among::new(set, &self.numbers, self.all.clone());
+            Job::new(problem, *whole, tol, dual, among)
+        });
+        let jobs: Vec<Job<S>> = jobs.collect();
+        if !jobs.is_empty() {
+            let (next, found, gains) = (0, Vec::new(), Vec::new());
+            self.round = Some(Round::Search { jobs, next, found, gains });
         }
-        let mut set: Vec<usize> = shares[..working].iter().map(|share| share.1 as usize).collect();
-        set.sort_unstable();
-        let mut vectors = Vectors::new(self.n_features, Layout::of(self.kernel, data.rows()));
-        vectors.reserve(set.len())?;
-        set.iter().for_each(|&i| vectors.push(i, data.rows().row(i)));
-        let stride = set.len().next_multiple_of(WIDTH.max(LANES));
-        let gram = memory::zeros("kernel values of the working set", &[set.len(), stride])?;
-        // No better than will do: a fifth of what all examples together may have left.
-        let enough = 0.2 * tol * certificate.primal * self.len() as f64;
-        self.step = Some(Step { set, vectors, gram, stride, computed: 0, enough });
-        Ok(self.proved(certificate))
+        Ok(certificate)
     }
 
-    /// Steps until the relative gap is at most `tol`, so many times at most.
+    /// Rounds until the relative gap is at most `tol`, so many times at most.
     pub fn solve(
         &mut self,
         data: &Examples<'_, S>,
         tol: f64,
-        most_steps: usize,
+        most_rounds: usize,
     ) -> Result<Certificate, Error> {
-        for _ in 0..most_steps {
+        for _ in 0..most_rounds {
             self.finish(data)?;
             let certificate = self.begin(data, tol)?;
             if certificate.relative_gap() <= tol {
@@ -411,77 +496,43 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.certificate(data)
     }
 
-    /// All scores must learn what coefficients in w have gained, examples x outputs.
-    fn begin_update(
-        &mut self,
-        data: &Examples<'_, S>,
-        set: &[usize],
-        gained: &[f64],
-        before: Vec<(usize, Vec<f64>)>,
-    ) -> Result<(), Error> {
-        let outputs = self.outputs();
-        let mut vectors = Vectors::new(self.n_features, Layout::of(self.kernel, data.rows()));
-        let moved = set.iter().zip(gained.chunks(outputs));
-        let moved: Vec<_> = moved.filter(|(_, gained)| gained.iter().any(|&c| c != 0.0)).collect();
-        vectors.reserve(moved.len())?;
-        memory::check::<f64>("changes of the scores", &[self.scores.len()])?;
-        let mut coefs = vec![0.0; moved.len().div_ceil(CHUNK) * CHUNK * outputs];
-        for (k, (&i, gained)) in moved.into_iter().enumerate() {
-            for (o, c) in gained.iter().enumerate() {
-                coefs[(k / CHUNK * outputs + o) * CHUNK + k % CHUNK] = *c;
-            }
-            vectors.push(i, data.rows().row(i));
+    /// All scores must learn what coefficients in w have gained.
+    fn begin_spread(&mut self, data: &Examples<'_, S>, mut gains: Vec<Gain>) -> Result<(), Error> {
+        gains.sort_unstable_by_key(|gain| (gain.place, gain.output));
+        let changes: Vec<(u32, f64)> =
+            gains.iter().map(|gain| (gain.output, gain.change)).collect();
+        let mut moved = Vec::new();
+        let mut start = 0;
+        for own in gains.chunk_by(|a, b| a.place == b.place) {
+            let changes = start..start + own.len();
+            start = changes.end;
+            moved.push(Moved { place: own[0].place, changes, known: false });
         }
-        let added = Vec::with_capacity(self.scores.len());
-        self.pending = Some(Pending { vectors, coefs, added, before });
+        let about = (self.kernel, data.rows(), &self.numbers[..]);
+        let spread = Spread::new(about, &self.cached, self.outputs(), moved, changes)?;
+        self.round = Some(Round::Spread(spread));
         Ok(())
     }
 
-    /// Brings the scores of so many rows up to date; says whether any were not. In f64 whatever the scalar:
-    /// small differences of large sums are what is left at the end.
-    fn update(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
-        let (n, outputs) = (self.len(), self.outputs());
-        let Some(Pending { vectors, coefs, added, .. }) = &mut self.pending else {
-            return Ok(false);
-        };
-        let first = added.len() / outputs;
-        let end = n.min(first.saturating_add(rows.max(1)));
-        let numbers: Vec<usize> = (first..end).collect();
-        let kernel = self.kernel;
-        let mut groups: Vec<&[usize]> = numbers.chunks(GROUP).collect();
-        let sums = side_by_side(&mut groups, |_, rows| {
-            let mut values = vec![S::default(); rows.len() * CHUNK];
-            let mut sums = vec![0.0; rows.len() * outputs];
-            for (chunk, coefs) in coefs.chunks(CHUNK * outputs).enumerate() {
-                let slots = chunk * CHUNK..vectors.len().min((chunk + 1) * CHUNK);
-                let len = slots.len();
-                vectors.kernel_values(kernel, data.rows(), rows, slots, &mut values, CHUNK);
-                for (values, sums) in values.chunks(CHUNK).zip(sums.chunks_mut(outputs)) {
-                    for (coefs, sum) in coefs.chunks(CHUNK).zip(sums) {
-                        *sum += S::dot(&values[..len], &coefs[..len]);
-                    }
-                }
-            }
-            sums
-        });
-        sums.iter().for_each(|sums| added.extend_from_slice(sums));
-        if end == n {
-            for (i, added) in added.chunks(outputs).enumerate() {
-                if !added.iter().all(|added| added.is_finite()) {
-                    return Err(data.diagnose(i));
-                }
-                for (o, added) in added.iter().enumerate() {
-                    self.scores[o * n + i] += added;
-                }
-            }
-            self.pending = None;
+    /// `k(x, x)` of the example at a place.
+    fn own_value(&self, data: &Examples<'_, S>, place: usize) -> f64 {
+        let i = self.numbers[place];
+        let x = data.rows().row(i);
+        if self.kernel == Kernel::Precomputed {
+            let mut own = [S::default()];
+            x.pick(&[i], &mut own);
+            return own[0].to_f64();
         }
-        Ok(true)
+        let norm2 = x.norm2();
+        self.kernel.eval(norm2, norm2, norm2)
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
     pub fn result(&mut self, data: &Examples<'_, S>) -> Result<Expansion<S>, Error> {
         self.finish(data)?;
+        if self.problems.iter().any(|part| !part.surveyed) {
+            self.survey(data, None)?;
+        }
         let (n, outputs) = (self.len(), self.outputs());
         let layout = Layout::of(self.kernel, data.rows());
         let mut w = Expansion::with(self.kernel, outputs, self.n_features, layout)?;
@@ -489,20 +540,29 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             w.assume_positive();
         }
         w.number_rows(n)?;
-        let c = 1.0 / (self.lambda * n as f64);
+        let mut places = vec![0; n];
+        self.numbers.iter().enumerate().for_each(|(place, &i)| places[i] = place);
         let mut coef = vec![0.0; outputs];
-        let mut norm2 = 0.0;
-        for i in 0..n {
-            let factor = c * data.weight(i);
-            for (o, coef) in coef.iter_mut().enumerate() {
-                *coef = factor * self.dual[i * outputs + o];
-                norm2 += *coef * self.scores[o * n + i];
-            }
+        for (i, place) in places.into_iter().enumerate() {
+            self.dual.read(place, &mut coef);
+            let factor = self.coef_of_one(data, place);
+            coef.iter_mut().for_each(|coef| *coef *= factor);
             if coef.iter().any(|&c| c != 0.0) {
                 w.put(i, data.rows().row(i), &coef);
             }
         }
-        w.set_norm2(norm2);
+        let cross: f64 = self.problems.iter().map(|part| part.sums.cross).sum();
+        w.set_norm2(cross / (self.lambda * n as f64));
         Ok(w)
     }
+}
+
+/// The end of those from `start` on that ascend side by side.
+fn side_by_side_to<S: Scalar>(jobs: &[Job<S>], start: usize, together: usize) -> usize {
+    let mut sum = 0;
+    let fits = jobs[start..].iter().take_while(|job| {
+        sum += job.among.most();
+        sum <= together
+    });
+    jobs.len().min(start + fits.count().max(1))
 }

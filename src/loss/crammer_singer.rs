@@ -2,6 +2,7 @@
 
 use super::Loss;
 use crate::scalar::for_each_above;
+use crate::simd::Simd;
 use crate::simplex;
 use crate::table::MANY;
 
@@ -160,6 +161,9 @@ impl Loss for CrammerSinger {
         out.push(y);
         out.sort_unstable();
         true
+    }
+    fn shares(&self, scores: &[f64], dual: &[f64], stride: usize, labels: &[f64], out: &mut [f64]) {
+        f64::shares(scores, dual, stride, labels, out);
     }
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         let y = y as usize;

@@ -11,11 +11,15 @@
 //! `lambda ||w||^2` is the mean of `-l'(m) m`.
 
 mod crammer_singer;
+mod multiclass;
+mod one_vs_one;
 mod one_vs_rest;
 
 use std::fmt::Debug;
 
 pub use crammer_singer::CrammerSinger;
+pub use multiclass::Multiclass;
+pub use one_vs_one::{OneVsOne, Versus};
 pub use one_vs_rest::OneVsRest;
 
 /// A loss on the scores of one example.
@@ -29,6 +33,11 @@ pub trait Loss: Sync {
     fn classes(&self) -> u32 {
         u32::MAX
     }
+    /// Whether examples of class `y` have a part in it; of others loss, coefficients and dual variables are 0.
+    #[inline(always)]
+    fn concerns(&self, _y: u32) -> bool {
+        true
+    }
     /// The loss of an example of class `y`; writes its negative (sub)gradient by the scores to
     /// `coef`.
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64;
@@ -41,6 +50,11 @@ pub trait Loss: Sync {
     fn at_zero(&self) -> f64 {
         let (mut coef, scores) = (self.zeros(), self.zeros());
         self.value_and_coef(scores.as_ref(), 0, coef.as_mut())
+    }
+    /// Whether the scores speak for another class than y, given their loss and [`at_zero`](Loss::at_zero).
+    #[inline(always)]
+    fn errs(&self, _scores: &[f64], _y: u32, loss: f64, at_zero: f64) -> bool {
+        loss >= at_zero
     }
     /// The convex conjugate of the loss at `-dual`, `dual` being an average of coefficients for
     /// class `y`.
@@ -76,10 +90,25 @@ pub trait Loss: Sync {
     fn smoothed(&self, _score: f64, _y: u32, _mu: f64) -> Option<(f64, f64)> {
         None
     }
-    /// For the hinge loss of one score, the sign of class `y`: `loss = max(0, 1 - sign score)`. `None` for
-    /// others.
-    fn hinge_sign(&self, _y: u32) -> Option<f64> {
+    /// For sums of hinge losses of a score each, the sign of class `y` in score `o`, whose loss is
+    /// `max(0, 1 - sign score)`; 0 where such examples have no part in it. `None` for others.
+    fn hinge_sign(&self, _o: usize, _y: u32) -> Option<f64> {
         None
+    }
+    /// What examples with these labels have in the gap, for a weight of 1: `loss + loss* + <a, scores>`; score and dual
+    /// variable of output o of example k stand at `o * stride + k`. There must be as many labels as `out` has room, and
+    /// a multiple of 16.
+    fn shares(&self, scores: &[f64], dual: &[f64], stride: usize, labels: &[f64], out: &mut [f64]) {
+        let (mut of, mut coef, mut a) = (self.zeros(), self.zeros(), self.zeros());
+        let (of, coef, a) = (of.as_mut(), coef.as_mut(), a.as_mut());
+        for (k, (&y, out)) in labels.iter().zip(out).enumerate() {
+            let (y, mut cross) = (y as u32, 0.0);
+            for o in 0..of.len() {
+                (of[o], a[o]) = (scores[o * stride + k], dual[o * stride + k]);
+                cross += a[o] * of[o];
+            }
+            *out = self.value_and_coef(of, y, coef) + self.conjugate(a, y) + cross;
+        }
     }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
@@ -337,7 +366,7 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn steepest(&self) -> f64 {
         self.loss.max_slope()
     }
-    fn hinge_sign(&self, y: u32) -> Option<f64> {
+    fn hinge_sign(&self, _: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))
     }
     fn radius2(&self) -> f64 {

@@ -50,6 +50,16 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
         }
         sum
     }
+    /// Where y is among the classes: whether another of them has a larger score, or the same and comes first.
+    fn errs(&self, scores: &[f64], y: u32, _: f64, _: f64) -> bool {
+        let own = self.positives.iter().position(|&positive| positive == y);
+        own.is_some_and(|own| {
+            let beats = |(o, score): (usize, &f64)| {
+                *score > scores[own] || *score == scores[own] && o < own
+            };
+            scores.iter().enumerate().any(beats)
+        })
+    }
     #[inline(always)]
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.signs(y).zip(dual).map(|(sign, a)| self.loss.conjugate(sign * a)).sum()
@@ -68,6 +78,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
         for (sign, a) in self.signs(y).zip(dual) {
             *a = sign * (sign * *a).clamp(0.0, self.loss.max_slope());
         }
+    }
+    fn hinge_sign(&self, o: usize, y: u32) -> Option<f64> {
+        self.loss.is_hinge().then(|| if self.positives[o] == y { 1.0 } else { -1.0 })
     }
     fn radius2(&self) -> f64 {
         self.loss.radius2() * self.problems() as f64

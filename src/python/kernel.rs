@@ -11,9 +11,10 @@ use super::parts::{Common, Part, Told, check_format, parts, told};
 use super::trainer::{Facts, Made, Model, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
-    Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples, Expansion,
-    ExpansionState, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine, Maintenance, Matrix,
-    Params, Record, Report, Schedule, Trainer, memory,
+    AnyLoss, Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples,
+    Expansion, ExpansionState, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine,
+    Maintenance, Matrix, Multiclass, OneVsOne, OneVsRest, Params, Record, Report, Schedule,
+    Trainer, memory,
 };
 
 /// What kernel problems need to know beside the parameters of all: a dictionary with these keys.
@@ -287,8 +288,22 @@ fn of_classes<H: Stored>(
 ) -> PyResult<Box<dyn Problem>> {
     match made.classes {
         2 => problem::<H, _>(Binary { loss: Hinge, positive: 1 }, made, params, start),
-        classes => problem::<H, _>(CrammerSinger { classes }, made, params, start),
+        classes => problem::<H, _>(of_several(classes, params)?, made, params, start),
     }
+}
+
+/// How so many classes are told apart.
+fn of_several(classes: usize, params: &Bound<'_, PyDict>) -> PyResult<Multiclass> {
+    // Once there was one way only.
+    let way: Option<String> =
+        params.get_item("multi_class")?.map(|way| way.extract()).transpose()?;
+    let (loss, positives) = (AnyLoss::Hinge, (0..classes as u32).collect());
+    Ok(match way.as_deref() {
+        None | Some("crammer_singer") => Multiclass::CrammerSinger(CrammerSinger { classes }),
+        Some("ovr") => Multiclass::OneVsRest(OneVsRest { loss, positives }),
+        Some("ovo") => Multiclass::OneVsOne(OneVsOne { loss, classes }),
+        Some(other) => return Err(unknown("multi_class", other)),
+    })
 }
 
 fn problem<H: Stored, L: Loss + Clone + Send + 'static>(

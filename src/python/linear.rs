@@ -15,7 +15,7 @@ use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
 use crate::{
     AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, Linear, LinearProblems,
-    LinearState, Loss, OneVsRest, OwnedRow, Params, Regret, Schedule, Trainer, memory,
+    LinearState, Loss, Multiclass, OneVsRest, OwnedRow, Params, Regret, Schedule, Trainer, memory,
 };
 
 /// Of the parts of linear problems; a change of their keys' meaning gets a new number.
@@ -223,12 +223,13 @@ fn of_targets<S: Number>(
             let mut rest = &positives[..];
             let losses = counts.iter().map(|&count| {
                 let positives = rest.split_off(..count).unwrap_or_default().to_vec();
-                OneVsRest { loss, positives }
+                Multiclass::OneVsRest(OneVsRest { loss, positives })
             });
             problems::<S, _>(losses.collect(), &common, &linear, start)
         }
         Targets::CrammerSinger(classes) => {
-            problems::<S, _>(vec![CrammerSinger { classes: *classes }], &common, &linear, start)
+            let loss = Multiclass::CrammerSinger(CrammerSinger { classes: *classes });
+            problems::<S, _>(vec![loss], &common, &linear, start)
         }
     }
 }
@@ -297,7 +298,19 @@ fn singles<S: Number>(
     if let Some(alone) = problem.downcast_ref::<LinearProblems<S, Binary<AnyLoss>>>() {
         return Some(Ok(alone.clone()));
     }
-    problem.downcast_ref::<LinearProblems<S, OneVsRest<AnyLoss>>>().map(LinearProblems::apart)
+    let together = problem.downcast_ref::<LinearProblems<S, Multiclass>>()?;
+    let of_rest = together.trainers().map(|trainer| {
+        let Multiclass::OneVsRest(loss) = trainer.loss() else {
+            return None;
+        };
+        let (w, params) = (trainer.hypothesis().clone(), *trainer.params());
+        Some(Trainer::resume(w, loss.clone(), params, trainer.t()).map(|mut rest| {
+            rest.set_updates(trainer.updates());
+            rest
+        }))
+    });
+    let of_rest = of_rest.collect::<Option<Result<Vec<_>, _>>>()?;
+    Some(of_rest.and_then(|trainers| LinearProblems::new(trainers).apart()))
 }
 
 /// The average of problems with as many trainers, with factors; `None` where they are not.

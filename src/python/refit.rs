@@ -12,7 +12,7 @@ use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
 use crate::fit::{Event, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
-use crate::{AnyLoss, Binary, CrammerSinger, Error, Loss, memory};
+use crate::{AnyLoss, CrammerSinger, Error, Loss, Multiclass, Versus, memory};
 
 /// A problem in the span of support vectors.
 #[pyclass(module = "pegasos._core", frozen)]
@@ -91,14 +91,14 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
     }
 }
 
-/// A problem in the span of a model's vectors: one of two classes, one of all, or one class against the rest for each; its
+/// A problem in the span of a model's vectors: one of two classes, one of all, or one for each class or pair of them; its
 /// rank, and how many vectors there are.
 fn problem<S: Number>(
     py: Python<'_>,
     pool: &Pool,
     model: &crate::Model<S>,
     classes: usize,
-    apart: bool,
+    multi_class: &str,
     (lambda, n_examples, bytes): (f64, usize, usize),
 ) -> PyResult<(Box<dyn Problem>, usize, usize)> {
     let crate::Model::Kernel(model) = model else {
@@ -112,12 +112,16 @@ fn problem<S: Number>(
     let made = py.detach(|| {
         let span = factor.span()?;
         let (rank, landmarks) = (span.dimension(), model.n_vectors());
-        let binary = |positive| Binary { loss: AnyLoss::Hinge, positive };
-        let losses: Vec<Binary<AnyLoss>> = match classes {
-            2 => vec![binary(1)],
-            _ if apart => (0..classes as u32).map(binary).collect(),
-            classes => {
-                let losses = [CrammerSinger { classes }];
+        let loss = AnyLoss::Hinge;
+        let rest = |positive| Versus { loss, positive, negative: None };
+        let of = |first| move |second| Versus { loss, positive: first, negative: Some(second) };
+        let count = classes as u32;
+        let losses: Vec<Versus<AnyLoss>> = match multi_class {
+            _ if classes == 2 => vec![rest(1)],
+            "ovr" => (0..count).map(rest).collect(),
+            "ovo" => (0..count).flat_map(|first| (first + 1..count).map(of(first))).collect(),
+            _ => {
+                let losses = [Multiclass::CrammerSinger(CrammerSinger { classes })];
                 let refit = crate::Refit::new(span, &losses, lambda, n_examples, bytes)?;
                 return Ok((Box::new(refit) as Box<dyn Problem>, rank, landmarks));
             }
@@ -139,23 +143,23 @@ impl Refit {
     const ROUGHER: f64 = ROUGHER;
 
     /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept;
-    /// `ovr` makes a problem of each class.
+    /// `multi_class` "ovr" makes a problem of each class, "ovo" of each pair, anything else one of all.
     #[new]
-    #[pyo3(signature = (trainer, n_examples, alpha, cache, ovr, *, threads = 1))]
+    #[pyo3(signature = (trainer, n_examples, alpha, cache, multi_class, *, threads = 1))]
     fn new(
         py: Python<'_>,
         trainer: PyRef<'_, Trainer>,
         n_examples: usize,
         alpha: f64,
         cache: usize,
-        ovr: bool,
+        multi_class: &str,
         threads: usize,
     ) -> PyResult<Self> {
         let pool = Pool::new(threads, usize::MAX)?;
         let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
         let (problem, rank, landmarks) = match trainer.model(py)? {
-            Model::F32(model) => problem(py, &pool, &model, classes, ovr, sizes),
-            Model::F64(model) => problem(py, &pool, &model, classes, ovr, sizes),
+            Model::F32(model) => problem(py, &pool, &model, classes, multi_class, sizes),
+            Model::F64(model) => problem(py, &pool, &model, classes, multi_class, sizes),
         }?;
         Ok(Refit { problem: Mutex::new(problem), rank, landmarks })
     }

@@ -9,6 +9,7 @@ use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use crate::scalar::Index;
 
+pub use super::ascent::{Steepest, add_rows, descend, shares};
 pub use super::maintenance::{between, gaussian, least, lift, mix, partner, update_and_multiply};
 
 /// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.
@@ -586,63 +587,4 @@ pub fn rbf<P: Processor, S: Float>(_: P, gamma: f64, xz: &mut [S], xx: f64, zz: 
         let distance = minus_two.mul_add_if_fast::<P>(*xz, xx + *zz).at_least(S::ZERO);
         *xz = (minus_gamma * distance).exp::<P>();
     }
-}
-
-/// What a pass of [`descend`] has found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steepest {
-    /// The entry whose step promises most.
-    pub at: usize,
-    /// How much, up to a factor between 1/2 and 1.
-    pub gain: f64,
-    /// The sum of all entries' shares in the gap.
-    pub gap: f64,
-}
-
-#[inline(always)]
-pub fn descend<P: Processor, S: Float>(
-    _: P,
-    c: f64,
-    row: &[S],
-    g: &mut [f64],
-    a: &[f32],
-    inverse: &[f32],
-    weight: &[f32],
-) -> Steepest {
-    let mut best = [-1.0_f64; LANES];
-    // In which group of lanes; as a float, so that it is chosen by the same comparison.
-    let mut group = [0.0_f64; LANES];
-    let mut gap = [0.0_f64; LANES];
-    let len = g.len();
-    let (row, a, inverse, weight) = (&row[..len], &a[..len], &inverse[..len], &weight[..len]);
-    let mut number = 0.0;
-    for at in (0..len).step_by(LANES) {
-        let (row, g) = (&row[at..at + LANES], &mut g[at..at + LANES]);
-        let (a, inverse) = (&a[at..at + LANES], &inverse[at..at + LANES]);
-        let weight = &weight[at..at + LANES];
-        for l in 0..LANES {
-            let slope = row[l].widen().mul_add_if_fast::<P>(-c, g[l]);
-            g[l] = slope;
-            let (a, weight) = (f64::from(a[l]), f64::from(weight[l]));
-            let to = slope.mul_add_if_fast::<P>(f64::from(inverse[l]), a);
-            let to = to.at_least(0.0).at_most(1.0);
-            let gain = weight * (to - a) * slope;
-            // A slope > 0 wants a = 1, one < 0 wants a = 0.
-            let share = if slope > 0.0 { slope - slope * a } else { -slope * a };
-            gap[l] = weight.mul_add_if_fast::<P>(share, gap[l]);
-            let more = gain > best[l];
-            best[l] = if more { gain } else { best[l] };
-            group[l] = if more { number } else { group[l] };
-        }
-        number += 1.0;
-    }
-    let (mut most, mut sum) = (0, 0.0);
-    for l in 0..LANES {
-        sum += gap[l];
-        let first = best[l] == best[most] && group[l] < group[most];
-        if best[l] > best[most] || first {
-            most = l;
-        }
-    }
-    Steepest { at: group[most] as usize * LANES + most, gain: best[most], gap: sum }
 }

@@ -1,7 +1,7 @@
 //! The loops that touch every feature: dot products and updates, dense and sparse.
 //!
 //! An operation is stated twice: in the table below, with what it computes, takes and returns; and as a body of
-//! the same name, in plain Rust, in `body.rs` or, for what budgets need, `maintenance.rs`. `operations!`
+//! the same name, in plain Rust, in `body.rs`, or `maintenance.rs` for what budgets need, `ascent.rs` for dual ascent. `operations!`
 //! (`levels.rs`) compiles every body for every level of instructions and lets callers have the highest that the
 //! processor has. To add an operation, write its body, which takes a `Processor` and then the arguments, and its
 //! line in the table; a test in `tests.rs` holds it to plain loops at every level.
@@ -15,6 +15,7 @@
 
 #![allow(unsafe_code)]
 
+mod ascent;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod body;
@@ -68,11 +69,19 @@ operations! {
             indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],
         );
         /// One step of greedy dual ascent for the hinge loss, seen by all entries, each with slope g, dual variable
-        /// a in [0, 1], curvature 1/inverse and weight: `g -= c row`, and then who is next. The length of `g` must
-        /// be a multiple of [`LANES`].
+        /// a in [0, 1], or in [-1, 0] where the weight is negative, curvature 1/inverse and weight: `g -= c row`, and
+        /// then who is next. The length of `g` must be a multiple of [`LANES`].
         fn descend(
             c: f64, row: &[Self], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32],
         ) -> Steepest;
+        /// `out += sum of coef[b] rows[b]`, all arithmetic in f64. The length of `out` must be a multiple of [`WIDTH`], and
+        /// no row shorter.
+        fn add_rows(coef: &[f64], rows: &[&[Self]], out: &mut [f64]);
+        /// Shares in the gap of Crammer and Singer's loss, as of [`Loss::shares`](crate::Loss::shares); labels as numbers,
+        /// a multiple of [`LANES`] of them and of shares.
+        fn shares(
+            scores: &[Self], dual: &[Self], stride: usize, labels: &[Self], out: &mut [Self],
+        );
         /// Replaces each of `x` by `e^x`.
         fn exp(x: &mut [Self]);
         /// Replaces each product `<x, z>` by `e^(-gamma ||x - z||^2)`, given `<x, x>` and the `<z, z>`.

@@ -195,7 +195,10 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
             let parts = |step: usize| -> Vec<f32> {
                 (0..len).map(|k| (k * step % 17) as f32 / 16.0).collect()
             };
-            let (a, inverse, weight) = (parts(5), parts(11), parts(7));
+            let (mut a, inverse, mut weight) = (parts(5), parts(11), parts(7));
+            for k in (0..len).step_by(3) {
+                (a[k], weight[k]) = (-a[k], -weight[k]);
+            }
             let (row, before): (Vec<S>, Vec<f64>) = (numbers(len, 1), numbers(len, 9));
             let mut g = before.clone();
             let found = S::descend(0.375, &row, &mut g, &a, &inverse, &weight);
@@ -204,8 +207,9 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
                 let [a, inverse, weight] = [a[k], inverse[k], weight[k]].map(f64::from);
                 let slope = before[k] - 0.375 * row[k].to_f64();
                 near(g[k], slope, "slope");
-                gains.push(weight * ((a + inverse * slope).clamp(0.0, 1.0) - a) * slope);
-                gap += weight * (slope * (1.0 - a)).max(-slope * a);
+                let (low, weight) = (if weight < 0.0 { -1.0 } else { 0.0 }, weight.abs());
+                gains.push(weight * ((a + inverse * slope).clamp(low, low + 1.0) - a) * slope);
+                gap += weight * (slope * (low + 1.0 - a)).max(slope * (low - a));
             }
             let most = gains.iter().copied().fold(0.0, f64::max);
             near(found.gain, most, "gain");
@@ -220,6 +224,53 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
 fn kernels_and_ascent_agree_with_plain_loops() {
     kernels_and_ascent_agree::<f32>(1e-6);
     kernels_and_ascent_agree::<f64>(1e-14);
+}
+
+/// What dual ascent with kernels asks and tells, at every level, against plain loops.
+fn ascent_agrees<S: Scalar>(tolerance: f64) {
+    let near = |got: f64, want: f64, what: &str| {
+        let error = (got - want).abs() / (1.0 + want.abs());
+        assert!(error < tolerance, "{what}: {got}, not {want}");
+    };
+    at_every_level(|level| {
+        for len in (32..=320).step_by(32) {
+            for count in [0, 1, 31, 32, 33, 70] {
+                let rows: Vec<Vec<S>> = (0..count).map(|b| numbers(len, b)).collect();
+                let views: Vec<&[S]> = rows.iter().map(|row| &row[..]).collect();
+                let coef: Vec<f64> = (0..count).map(|b| (b % 5) as f64 / 4.0 - 0.5).collect();
+                let before: Vec<f64> = numbers(len, 9);
+                let mut out = before.clone();
+                S::add_rows(&coef, &views, &mut out);
+                for (k, got) in out.iter().enumerate() {
+                    let sum: f64 = (0..count).map(|b| coef[b] * rows[b][k].to_f64()).sum();
+                    near(*got, before[k] + sum, "sums of rows");
+                }
+            }
+        }
+        for (outputs, len) in [(2, 16), (3, 48), (7, 32)] {
+            let stride = len + 16;
+            let scores: Vec<S> = numbers(outputs * stride, 4);
+            let dual: Vec<S> = numbers(outputs * stride, 5);
+            let labels: Vec<S> = (0..len).map(|k| S::from_f64((k % outputs) as f64)).collect();
+            let mut out = vec![S::default(); len];
+            S::shares(&scores, &dual, stride, &labels, &mut out);
+            for (k, got) in out.iter().enumerate() {
+                let y = k % outputs;
+                let of = |of: &[S], o: usize| of[o * stride + k].to_f64();
+                let others = (0..outputs).filter(|&o| o != y).map(|o| of(&scores, o));
+                let most = others.fold(f64::NEG_INFINITY, f64::max);
+                let cross: f64 = (0..outputs).map(|o| of(&dual, o) * of(&scores, o)).sum();
+                let want = (1.0 + most - of(&scores, y)).max(0.0) - of(&dual, y) + cross;
+                near(got.to_f64(), want, &format!("{level:?} shares"));
+            }
+        }
+    });
+}
+
+#[test]
+fn ascent_agrees_with_plain_loops() {
+    ascent_agrees::<f32>(1e-6);
+    ascent_agrees::<f64>(1e-13);
 }
 
 /// What maintenance asks of all vectors, at every level, against plain loops.

@@ -11,6 +11,7 @@ mod fit;
 mod generated;
 mod kernels;
 mod laws;
+mod machines;
 mod memory;
 mod naive;
 mod online;

@@ -160,7 +160,7 @@ fn a_stop_waits_for_the_end_of_an_epoch() {
         assert_eq!(course(&mut over, data, 10), (Vec::new(), outcome), "{policy:?}");
         assert!(events.len() >= 2);
     }
-    let problem = Problem::of_classes(150, 5, 4, 67);
+    let problem = Problem::of_classes(700, 5, 4, 67);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     let params = Params { lambda: 0.02, ..Params::default() };
     for solver in [Solver::Pegasos, Solver::Dual, Solver::Auto] {

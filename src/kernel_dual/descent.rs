@@ -1,0 +1,385 @@
+//! Greedy ascent among a working set, one example at a time: for the hinge loss of one score.
+//!
+//! * Kernel values are computed as rows are needed: those of the next step with those of some others that promise most.
+//! * Those with the largest shares take part ([`Descent::working`] of them). Of these, who stands at an end of [0, 1] and will
+//!   stay there, as far as the present slopes tell, is put aside. Once the others are done, all slopes are made up for, and
+//!   who takes part is chosen anew. So a step costs as much as there are examples that matter.
+//! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
+
+use super::working::{Among, Found, Gain, Job};
+use super::{KernelAscent, SLOW, WORKING};
+use crate::error::Error;
+use crate::examples::Examples;
+use crate::loss::Loss;
+use crate::scalar::Scalar;
+use crate::simd::{Steepest, TILE, WIDTH};
+use crate::vectors::GROUP;
+
+/// Fewer examples than this are not worth a choice.
+const LEAST: usize = 256;
+
+/// Where the set is the whole problem, down to this part of the tolerance, or of what there was.
+const WHOLE: f64 = 0.9;
+const DEEP: f64 = 1e-6;
+
+/// Steps of a search between two looks at who could be put aside, at least.
+const LOOK: usize = 64;
+
+/// Rows that are computed at a time, of few features and of more.
+const FEW: usize = TILE;
+const MORE: usize = GROUP;
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Greedy steps for the hinge loss of one score. Slopes and dual variables are multiplied by the signs of the examples, so
+/// that kernel values are as they are: a is in [0, 1] or in [-1, 0], and a slope is its sign less the score.
+#[derive(Clone, Debug)]
+pub(super) struct Descent<S> {
+    sign: Vec<f64>,
+    a: Vec<f64>,
+    before: Vec<f64>,
+    /// Slopes of all as they were when the a were these.
+    slope: Vec<f64>,
+    known: Vec<f64>,
+    /// What a dual variable of 1 is in w, and that times k(x, x).
+    factor: Vec<f64>,
+    curvature: Vec<f64>,
+    /// Who takes part, and of these the slopes as they are now, dual variables, inverse curvatures, weights with signs.
+    active: Vec<u32>,
+    now: Vec<f64>,
+    narrow: Vec<f32>,
+    inverse: Vec<f32>,
+    weight: Vec<f32>,
+    /// Rows of kernel values with these, where not all take part: of which of the set each stands where.
+    near: Vec<S>,
+    slots: Vec<u32>,
+    next: Steepest,
+    /// The gap of those who take part when they began to, and that of all.
+    first: f64,
+    last_gap: f64,
+    /// That of all at the beginning.
+    start: f64,
+    /// How many take part.
+    working: usize,
+    /// n times the dual value.
+    dual: f64,
+    steps: usize,
+    /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
+    looked: usize,
+    synced: usize,
+}
+
+impl<S: Scalar> Descent<S> {
+    /// The part of a gap of an entry, without its weight; how far its slope is from where it may stay.
+    fn share(&self, k: usize, slope: f64) -> f64 {
+        let low = if self.sign[k] < 0.0 { -1.0 } else { 0.0 };
+        slope * (if slope > 0.0 { low + 1.0 } else { low } - self.a[k])
+    }
+
+    /// Has these take part, with such slopes.
+    fn activate(&mut self, active: Vec<u32>, slope: impl Fn(usize) -> f64, weights: &[f64]) {
+        let stride = active.len().next_multiple_of(WIDTH);
+        let mut now = vec![0.0; stride];
+        for (now, &k) in now.iter_mut().zip(&active) {
+            *now = slope(k as usize);
+        }
+        // What stands beyond has weight 0 and takes no part.
+        let of = |f: &dyn Fn(usize) -> f64| {
+            let mut out = vec![0.0_f32; stride];
+            out.iter_mut().zip(&active).for_each(|(out, &k)| *out = f(k as usize) as f32);
+            out
+        };
+        self.narrow = of(&|k| self.a[k]);
+        self.inverse = of(&|k| (1.0 / self.curvature[k]).min(1e30));
+        self.weight = of(&|k| self.sign[k] * weights[k]);
+        (self.now, self.active) = (now, active);
+        self.near.clear();
+        self.slots.fill(NOWHERE);
+    }
+
+    fn all_take_part(&self) -> bool {
+        self.active.len() == self.a.len()
+    }
+
+    /// Who should take part, given the shares of all.
+    fn choose(&self, shares: &[f64]) -> Vec<u32> {
+        let mut open: Vec<(f64, u32)> =
+            (0..).zip(shares).filter(|(_, share)| **share > 0.0).map(|(k, s)| (*s, k)).collect();
+        // Of those that are alike some from everywhere.
+        let mixed = |k: u32| k.wrapping_mul(0x9E37_79B9);
+        let best =
+            |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)));
+        let largest = |of: &mut Vec<(f64, u32)>, most: usize| {
+            if most < of.len() {
+                of.select_nth_unstable_by(most, best);
+                of.truncate(most);
+            }
+        };
+        if self.steps == 0 {
+            // Nothing is known yet: as many of each sign, as far as there are.
+            let sign = |entry: &(f64, u32)| self.sign[entry.1 as usize] < 0.0;
+            let (mut few, mut many): (Vec<_>, Vec<_>) = open.into_iter().partition(sign);
+            if few.len() > many.len() {
+                std::mem::swap(&mut few, &mut many);
+            }
+            largest(&mut few, self.working / 2);
+            largest(&mut many, self.working - few.len());
+            open = few;
+            open.append(&mut many);
+        }
+        largest(&mut open, self.working);
+        let mut active: Vec<u32> = open.into_iter().map(|(_, k)| k).collect();
+        active.sort_unstable();
+        active
+    }
+
+    /// Who of these should go on taking part: all but those that stand at their end, with a slope beyond every slope of
+    /// those that do not.
+    fn worthy(
+        &self,
+        slopes: impl Iterator<Item = (usize, f64)> + Clone,
+        weights: &[f64],
+    ) -> Vec<u32> {
+        let open =
+            slopes.clone().filter(|&(k, slope)| weights[k] > 0.0 && self.share(k, slope) > 0.0);
+        let most = open.map(|(_, slope)| slope.abs()).fold(0.0, f64::max);
+        let stays = |&(k, slope): &(usize, f64)| {
+            weights[k] > 0.0 && (slope.abs() <= most || self.share(k, slope) > 0.0)
+        };
+        slopes.filter(stays).map(|(k, _)| k as u32).collect()
+    }
+}
+
+impl<S: Scalar, L: Loss> KernelAscent<S, L> {
+    pub(super) fn begin_descent(&self, data: &Examples<'_, S>, job: &Job<S>) -> Descent<S> {
+        let (problem, set) = (job.problem, &job.among.set);
+        let sign = |&place: &u32| {
+            self.loss.hinge_sign(problem, self.labels[place as usize]).unwrap_or(1.0)
+        };
+        let sign: Vec<f64> = set.iter().map(sign).collect();
+        let a: Vec<f64> = set.iter().map(|&place| self.dual.get(problem, place as usize)).collect();
+        let scores = set.iter().map(|&place| self.scores.get(problem, place as usize));
+        let mut slope: Vec<f64> =
+            sign.iter().zip(scores).map(|(sign, score)| sign - score).collect();
+        // Rows have as many entries.
+        slope.resize(job.among.stride, 0.0);
+        let factor: Vec<f64> =
+            set.iter().map(|&place| self.coef_of_one(data, place as usize)).collect();
+        let own = |&place: &u32| self.own_value(data, place as usize).max(0.0);
+        let curvature = set.iter().map(own).zip(&factor).map(|(own, factor)| own * factor);
+        let mut descent = Descent {
+            curvature: curvature.collect(),
+            factor,
+            sign,
+            before: a.clone(),
+            known: a.clone(),
+            a,
+            slope,
+            active: Vec::new(),
+            now: Vec::new(),
+            narrow: Vec::new(),
+            inverse: Vec::new(),
+            weight: Vec::new(),
+            near: Vec::new(),
+            slots: vec![NOWHERE; set.len()],
+            next: Steepest { at: 0, gain: 0.0, gap: 0.0 },
+            first: 0.0,
+            last_gap: f64::INFINITY,
+            start: 0.0,
+            working: if job.whole { (set.len() / 8).clamp(LEAST, WORKING) } else { set.len() },
+            dual: job.dual,
+            steps: 0,
+            looked: 0,
+            synced: usize::MAX,
+        };
+        descent.start = self.regroup(&mut descent, &self.weights(data, set));
+        descent
+    }
+
+    /// Chooses who takes part, all slopes being known; returns the gap of all.
+    fn regroup(&self, descent: &mut Descent<S>, weights: &[f64]) -> f64 {
+        let shares: Vec<f64> =
+            (0..weights.len()).map(|k| weights[k] * descent.share(k, descent.slope[k])).collect();
+        let gap: f64 = shares.iter().sum();
+        if gap > SLOW * descent.last_gap {
+            descent.working = (2 * descent.working).min(weights.len());
+        }
+        descent.last_gap = gap;
+        let slope = descent.slope.clone();
+        descent.activate(descent.choose(&shares), |k| slope[k], weights);
+        descent.next = self.look_around(descent);
+        (descent.first, descent.looked) = (descent.next.gap, descent.steps);
+        gap
+    }
+
+    /// Who is next, without a step.
+    fn look_around(&self, descent: &mut Descent<S>) -> Steepest {
+        let zeros = vec![S::default(); descent.now.len()];
+        let Descent { now, narrow, inverse, weight, .. } = descent;
+        S::descend(0.0, &zeros, now, narrow, inverse, weight)
+    }
+
+    /// Says whether it is done.
+    pub(super) fn descend(
+        &self,
+        data: &Examples<'_, S>,
+        job: &mut Job<S>,
+        descent: &mut Descent<S>,
+        size: usize,
+    ) -> Result<bool, Error> {
+        let weights = self.weights(data, &job.among.set);
+        let most_steps = 500 * weights.len() + 1000;
+        let mut left = size;
+        loop {
+            let Steepest { at, gain, gap } = descent.next;
+            let there = gap <= job.target(gap, descent.first, descent.dual);
+            let stuck = gain <= 0.0 || at >= descent.active.len();
+            let last = descent.steps >= most_steps;
+            if there || stuck || last {
+                self.sync(&job.among, descent);
+                let idle = descent.synced == descent.steps;
+                descent.synced = descent.steps;
+                let gap = self.regroup(descent, &weights);
+                let enough = match job.whole {
+                    true => (WHOLE * job.tol * (descent.dual + gap)).max(DEEP * descent.start),
+                    false => job.target(gap, descent.start, descent.dual),
+                };
+                if idle || last || gap <= enough {
+                    return Ok(true);
+                }
+                left = left.saturating_sub(GROUP);
+                continue;
+            }
+            if left == 0 {
+                return Ok(false);
+            }
+            left -= 1;
+            let k = descent.active[at] as usize;
+            if !job.among.has(k) {
+                let x = data.rows();
+                let most = if x.n_features() < 64 { FEW } else { MORE };
+                let wanted = promising(descent, at, &job.among, most);
+                let computed = job.among.fetch(self.kernel, x, &self.cached, wanted.into_iter())?;
+                left = left.saturating_sub(computed);
+            }
+            let old = descent.a[k];
+            let low = if descent.sign[k] < 0.0 { -1.0 } else { 0.0 };
+            let (slope, curvature) = (descent.now[at], descent.curvature[k]);
+            let new = (old + slope / curvature).clamp(low, low + 1.0);
+            let change = new - old;
+            descent.a[k] = new;
+            descent.narrow[at] = new as f32;
+            descent.dual +=
+                weights[k] * change * slope - 0.5 * weights[k] * curvature * change * change;
+            descent.steps += 1;
+            self.step(&job.among, descent, k, descent.factor[k] * change);
+            if change == 0.0 {
+                descent.next.gain = 0.0;
+            }
+            if descent.steps >= descent.looked + LOOK.max(descent.active.len() / 2) {
+                descent.looked = descent.steps;
+                let slopes = descent.active.iter().map(|&k| k as usize);
+                let worthy = descent.worthy(slopes.zip(descent.now.iter().copied()), &weights);
+                if 4 * worthy.len() <= 3 * descent.active.len() && !worthy.is_empty() {
+                    let mut slope = vec![0.0; weights.len()];
+                    let now = descent.active.iter().zip(&descent.now);
+                    now.for_each(|(&k, now)| slope[k as usize] = *now);
+                    descent.activate(worthy, |k| slope[k], &weights);
+                    descent.next = self.look_around(descent);
+                }
+            }
+        }
+    }
+
+    /// The slopes of all who take part learn that the k-th coefficient in w has risen by c.
+    fn step(&self, among: &Among<S>, descent: &mut Descent<S>, k: usize, c: f64) {
+        let all = descent.all_take_part();
+        let Descent { now, narrow, inverse, weight, near, slots, active, next, .. } = descent;
+        let row = among.row(&self.cached, k);
+        if all {
+            *next = S::descend(c, row, now, narrow, inverse, weight);
+            return;
+        }
+        let stride = now.len();
+        let slot = bring_near(row, active, stride, near, &mut slots[k]);
+        let row = &near[slot * stride..][..stride];
+        *next = S::descend(c, row, now, narrow, inverse, weight);
+    }
+
+    /// Makes up for what has moved since all slopes were known.
+    fn sync(&self, among: &Among<S>, descent: &mut Descent<S>) {
+        let len = descent.a.len();
+        let change = |k: &usize| descent.factor[*k] * (descent.known[*k] - descent.a[*k]);
+        let moved: Vec<usize> = (0..len).filter(|k| change(k) != 0.0).collect();
+        let changes: Vec<f64> = moved.iter().map(change).collect();
+        let rows: Vec<&[S]> = moved.iter().map(|&k| among.row(&self.cached, k)).collect();
+        S::add_rows(&changes, &rows, &mut descent.slope);
+        descent.known.clone_from(&descent.a);
+    }
+
+    pub(super) fn after_descent(&self, job: &Job<S>, descent: &Descent<S>) -> Found {
+        let problem = job.problem;
+        let mut found = Found::default();
+        let slope = &descent.slope;
+        for (k, &place) in job.among.set.iter().enumerate() {
+            let change = descent.a[k] - descent.before[k];
+            let at = self.dual.at(problem, place as usize);
+            if change != 0.0 {
+                found.dual.push((at, descent.a[k]));
+                let (output, change) = (problem as u32, descent.factor[k] * change);
+                found.gains.push(Gain { place, output, change });
+            }
+            if job.whole {
+                found.scores.push((at, descent.sign[k] - slope[k]));
+            }
+        }
+        if job.whole {
+            found.gains.clear();
+        }
+        found
+    }
+}
+
+/// Makes sure of the kernel values of a row with those who take part; returns where they stand.
+fn bring_near<S: Scalar>(
+    row: &[S],
+    active: &[u32],
+    stride: usize,
+    near: &mut Vec<S>,
+    slot: &mut u32,
+) -> usize {
+    if *slot == NOWHERE {
+        *slot = (near.len() / stride) as u32;
+        let len = near.len() + stride;
+        near.extend(active.iter().map(|&j| row[j as usize]));
+        near.resize(len, S::default());
+    }
+    *slot as usize
+}
+
+/// Who is next and has no row yet, and those of the others without that promise most.
+fn promising<S: Scalar>(
+    descent: &Descent<S>,
+    at: usize,
+    among: &Among<S>,
+    most: usize,
+) -> Vec<usize> {
+    let mut others = Vec::new();
+    for (l, &k) in descent.active.iter().enumerate() {
+        let k = k as usize;
+        if !among.has(k) && l != at {
+            let low = if descent.sign[k] < 0.0 { -1.0 } else { 0.0 };
+            let (slope, a) = (descent.now[l], descent.a[k]);
+            let to = (a + f64::from(descent.inverse[l]) * slope).clamp(low, low + 1.0);
+            let gain = f64::from(descent.weight[l].abs()) * (to - a) * slope;
+            if gain > 0.0 {
+                others.push((gain, k));
+            }
+        }
+    }
+    if others.len() > most - 1 {
+        others.select_nth_unstable_by(most - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        others.truncate(most - 1);
+    }
+    std::iter::once(descent.active[at] as usize).chain(others.into_iter().map(|(_, k)| k)).collect()
+}

@@ -1,0 +1,154 @@
+//! Where the problems are: their certificates, and who is to ascend next.
+
+use std::ops::Range;
+
+use super::{KernelAscent, SLOW};
+use crate::error::Error;
+use crate::examples::Examples;
+use crate::ledger::Certificate;
+use crate::loss::Loss;
+use crate::scalar::Scalar;
+use crate::threads::side_by_side;
+
+/// One of the problems.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// Where its examples are.
+    pub spans: Vec<Range<usize>>,
+    /// Whether a round ascends among all of them; else how many.
+    pub whole: bool,
+    pub working: usize,
+    /// Where the last round began.
+    pub last_gap: f64,
+    /// As of the last survey, times n.
+    pub sums: Sums,
+    /// Whether there was one since it has moved.
+    pub surveyed: bool,
+}
+
+/// What the examples' shares of a gap, losses and `<a, scores>` sum to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    pub gap: f64,
+    pub loss: f64,
+    pub cross: f64,
+}
+
+impl Sums {
+    pub fn add(&mut self, weight: f64, share: f64, loss: f64, cross: f64) {
+        self.gap += weight * share;
+        self.loss += weight * loss;
+        self.cross += weight * cross;
+    }
+
+    /// lambda ||w||^2 is the mean of `<a_i, scores_i>`.
+    pub fn certificate(self, n: f64) -> Certificate {
+        let primal = (self.cross / 2.0 + self.loss) / n;
+        Certificate { primal, dual: primal - self.gap / n }
+    }
+}
+
+impl<S: Scalar, L: Loss> KernelAscent<S, L> {
+    /// Looks at the problems that have moved, or are not within `tol`: their sums, and with a tolerance the working sets of
+    /// those that are not.
+    pub(super) fn survey(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: Option<f64>,
+    ) -> Result<Vec<(usize, Vec<u32>)>, Error> {
+        data.check_len(self.len())?;
+        let n = self.len() as f64;
+        let there =
+            |sums: Sums| tol.is_none_or(|tol| sums.gap / n <= tol * sums.certificate(n).primal);
+        let parts = self.problems.iter().enumerate();
+        let mut open: Vec<usize> =
+            parts.filter(|(_, part)| !part.surveyed || !there(part.sums)).map(|(p, _)| p).collect();
+        let found = side_by_side(&mut open, |_, &mut p| {
+            let mut shares = Vec::new();
+            let sums = self.look(data, p, &mut shares);
+            let part = &self.problems[p];
+            let gap = sums.gap / n;
+            let double = gap > SLOW * part.last_gap;
+            let working = if double { (2 * part.working).min(self.most) } else { part.working };
+            let set = (!there(sums)).then(|| match part.whole {
+                true => part.spans.iter().cloned().flatten().map(|place| place as u32).collect(),
+                false => choose(shares, working),
+            });
+            (p, sums, working, set)
+        });
+        let mut sets = Vec::new();
+        for (p, sums, working, set) in found {
+            let part = &mut self.problems[p];
+            (part.sums, part.surveyed) = (sums, true);
+            if !sums.certificate(n).primal.is_finite() {
+                return Err(Error::non_finite("X", "the objective overflows"));
+            }
+            if let Some(set) = set.filter(|_| tol.is_some()) {
+                (part.working, part.last_gap) = (working, sums.gap / n);
+                sets.push((p, set));
+            }
+        }
+        Ok(sets)
+    }
+
+    /// The sums of a problem, and the examples that have a share in its gap.
+    fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut Vec<(f64, u32)>) -> Sums {
+        let mut sums = Sums::default();
+        let outputs = self.outputs();
+        let mut buffer = vec![0.0; 3 * outputs];
+        let (scores, rest) = buffer.split_at_mut(outputs);
+        let (dual, coef) = rest.split_at_mut(outputs);
+        for place in self.problems[p].spans.iter().cloned().flatten() {
+            let (y, weight) = (self.labels[place], data.weight(self.numbers[place]));
+            let (share, loss, cross) = match self.loss.hinge_sign(p, y) {
+                Some(sign) => {
+                    let (score, a) = (self.scores.get(p, place), self.dual.get(p, place));
+                    let (margin, a) = (sign * score, sign * a);
+                    let loss = (1.0 - margin).max(0.0);
+                    (loss - a + a * margin, loss, a * margin)
+                }
+                None => {
+                    self.scores.read(place, scores);
+                    self.dual.read(place, dual);
+                    let loss = self.loss.value_and_coef(scores, y, coef);
+                    let cross: f64 = dual.iter().zip(&*scores).map(|(a, s)| a * s).sum();
+                    (loss + self.loss.conjugate(dual, y) + cross, loss, cross)
+                }
+            };
+            sums.add(weight, share, loss, cross);
+            if weight * share > 0.0 {
+                shares.push((weight * share, place as u32));
+            }
+        }
+        sums
+    }
+
+    /// The sum over the problems, as far as it proves anything.
+    pub(super) fn proved(&self) -> Certificate {
+        let mut sums = Sums::default();
+        for part in &self.problems {
+            sums.add(1.0, part.sums.gap, part.sums.loss, part.sums.cross);
+        }
+        self.bounded(sums.certificate(self.len() as f64))
+    }
+
+    pub(super) fn bounded(&self, certificate: Certificate) -> Certificate {
+        let dual = if self.positive { certificate.dual } else { f64::NAN };
+        Certificate { dual, ..certificate }
+    }
+}
+
+/// The places with the largest shares, in ascending order.
+fn choose(mut shares: Vec<(f64, u32)>, most: usize) -> Vec<u32> {
+    // Of those that are alike, some from everywhere.
+    let mixed = |place: u32| place.wrapping_mul(0x9E37_79B9);
+    if most < shares.len() {
+        shares.select_nth_unstable_by(most, |a, b| {
+            b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)))
+        });
+        shares.truncate(most);
+    }
+    let mut set: Vec<u32> = shares.into_iter().map(|share| share.1).collect();
+    set.sort_unstable();
+    set
+}

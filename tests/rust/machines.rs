@@ -1,0 +1,220 @@
+//! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
+
+use pegasos::{
+    AnyLoss, Binary, Error, Examples, Expansion, Hinge, Hypothesis, Kernel, KernelAscent, Loss,
+    Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer, Versus,
+};
+
+use crate::generated::Problem;
+
+const K: usize = 4;
+const LOSS: AnyLoss = AnyLoss::Hinge;
+const KERNEL: Kernel = Kernel::Rbf { gamma: 0.5 };
+
+fn rest() -> Multiclass {
+    Multiclass::OneVsRest(OneVsRest { loss: LOSS, positives: (0..K as u32).collect() })
+}
+
+fn pairs() -> Multiclass {
+    Multiclass::OneVsOne(OneVsOne { loss: LOSS, classes: K })
+}
+
+/// The problems that the scores of a loss are those of.
+fn parts(loss: &Multiclass) -> Vec<Versus<AnyLoss>> {
+    let of = |positive, negative| Versus { loss: LOSS, positive, negative };
+    let classes = 0..K as u32;
+    match loss {
+        Multiclass::OneVsRest(_) => classes.map(|class| of(class, None)).collect(),
+        _ => classes
+            .flat_map(|first| (first + 1..K as u32).map(move |second| of(first, Some(second))))
+            .collect(),
+    }
+}
+
+fn near(got: f64, want: f64, tol: f64, what: &str) {
+    assert!((got - want).abs() <= tol * (1.0 + want.abs()), "{what}: {got}, not {want}");
+}
+
+fn scores(w: &Expansion<f64>, data: &Examples<'_, f64>) -> Vec<f64> {
+    let mut scores = vec![0.0; data.len() * w.outputs()];
+    let rows: Vec<usize> = (0..data.len()).collect();
+    w.scores_side_by_side(data.rows(), &rows, &mut scores);
+    scores
+}
+
+/// Whatever is asked of a loss of several problems is the sum, or the list, of what each of them answers.
+#[test]
+fn losses_are_sums() {
+    for loss in [rest(), pairs()] {
+        let parts = parts(&loss);
+        assert_eq!((loss.problems(), loss.zeros().len()), (parts.len(), parts.len()));
+        for y in 0..K as u32 {
+            let scores: Vec<f64> =
+                (0..parts.len()).map(|o| ((7 * o + 3) % 11) as f64 / 4.0 - 1.25).collect();
+            let mut coef = vec![9.0; parts.len()];
+            let value = loss.value_and_coef(&scores, y, &mut coef);
+            let mut dual: Vec<f64> = coef.iter().map(|c| 0.5 * c).collect();
+            let (mut sum, mut conjugates, mut excess) = (0.0, 0.0, 0.0_f64);
+            let mut ascended = dual.clone();
+            loss.ascend(&scores, y, 0.7, &mut ascended);
+            for (o, part) in parts.iter().enumerate() {
+                let (mut own, mut a) = ([9.0], [dual[o]]);
+                sum += part.value_and_coef(&scores[o..=o], y, &mut own);
+                assert_eq!(coef[o], own[0], "{part:?} {y}");
+                conjugates += part.conjugate(&a, y);
+                excess = excess.max(part.excess(&a, y));
+                assert_eq!(loss.hinge_sign(o, y), part.hinge_sign(0, y), "{part:?} {y}");
+                assert_eq!(part.concerns(y), part.hinge_sign(0, y) != Some(0.0));
+                part.ascend(&scores[o..=o], y, 0.7, &mut a);
+                assert_eq!(ascended[o], a[0], "{part:?} {y}");
+                // A point that is outside, in every problem.
+                let mut outside = [4.0];
+                part.make_feasible(&mut outside, y);
+                assert!(part.excess(&outside, y) <= 1.0);
+            }
+            near(value, sum, 1e-15, "loss");
+            near(loss.conjugate(&dual, y), conjugates, 1e-15, "conjugate");
+            near(loss.excess(&dual, y), excess, 1e-15, "excess");
+            dual.iter_mut().for_each(|a| *a += 3.0);
+            loss.make_feasible(&mut dual, y);
+            assert!(loss.excess(&dual, y) <= 1.0);
+        }
+    }
+}
+
+/// Votes are counted as scikit-learn counts them; what is classified right is no mistake.
+#[test]
+fn votes_and_mistakes() {
+    let loss = OneVsOne { loss: Hinge, classes: 3 };
+    let mut votes = [0.0; 3];
+    // One vote each: the sums of the scores decide.
+    loss.votes(&[1.0, -3.0, 0.5], &mut votes);
+    near(votes[0], 1.0 - 2.0 / 9.0, 1e-15, "votes");
+    near(votes[1], 1.0 - 0.5 / 4.5, 1e-15, "votes");
+    near(votes[2], 1.0 + 2.5 / 10.5, 1e-15, "votes");
+    for (y, wrong) in [(0, true), (1, true), (2, false)] {
+        assert_eq!(loss.errs(&[1.0, -3.0, 0.5], y, 0.0, 0.0), wrong);
+    }
+    let loss = OneVsRest { loss: Hinge, positives: vec![0, 1, 2] };
+    for (y, wrong) in [(0, true), (1, false), (2, true)] {
+        assert_eq!(loss.errs(&[-3.0, -0.5, -0.5], y, 0.0, 0.0), wrong);
+    }
+}
+
+/// Steps of kernel Pegasos: each score is that of its own problem, trained alone.
+#[test]
+fn steps_are_those_of_each_problem() {
+    let problem = Problem::of_classes(260, 4, K, 5);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+    let params = Params { lambda: 0.01, ..Params::default() };
+    for loss in [rest(), pairs()] {
+        let w = |outputs| Expansion::new(KERNEL, outputs, problem.d).unwrap();
+        let mut all = Trainer::new(w(loss.problems()), loss.clone(), params).unwrap();
+        all.keep_ledger(data.len());
+        all.run(&data, (0..data.len()).chain(0..data.len())).unwrap();
+        let together = scores(all.hypothesis(), &data);
+        let mut sum = pegasos::Certificate { primal: 0.0, dual: 0.0 };
+        for (o, part) in parts(&loss).into_iter().enumerate() {
+            let mut alone = Trainer::new(w(1), part, params).unwrap();
+            alone.keep_ledger(data.len());
+            alone.run(&data, (0..data.len()).chain(0..data.len())).unwrap();
+            let alone_scores = scores(alone.hypothesis(), &data);
+            for (i, want) in alone_scores.iter().enumerate() {
+                near(together[i * loss.problems() + o], *want, 1e-10, "score");
+            }
+            sum += alone.certificate(&data).unwrap();
+        }
+        let certificate = all.certificate(&data).unwrap();
+        near(certificate.primal, sum.primal, 1e-10, "objective");
+        assert!(certificate.dual <= sum.primal && certificate.dual.is_finite());
+    }
+}
+
+/// Dual ascent: so is every certificate, whatever may be cached and wherever it starts.
+#[test]
+fn ascents_are_those_of_each_problem() -> Result<(), Error> {
+    let problem = Problem::of_classes(700, 4, K, 8);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
+    for loss in [rest(), pairs()] {
+        for lambda in [1e-2, 1e-5] {
+            let alone: Vec<_> = parts(&loss)
+                .into_iter()
+                .map(|part| {
+                    let mut ascent = KernelAscent::new(KERNEL, part, lambda, &data, 1 << 30)?;
+                    let certificate = ascent.solve(&data, 1e-8, 1000)?;
+                    Ok((certificate, scores(&ascent.result(&data)?, &data)))
+                })
+                .collect::<Result<_, Error>>()?;
+            for cache in [0, 1 << 18, 1 << 30] {
+                let mut ascent = KernelAscent::new(KERNEL, loss.clone(), lambda, &data, cache)?;
+                let certificate = ascent.solve(&data, 1e-8, 10_000)?;
+                let what = format!("{loss:?} {lambda} {cache}");
+                assert!(certificate.relative_gap() <= 1e-8, "{what}: {certificate:?}");
+                let w = ascent.result(&data)?;
+                let together = scores(&w, &data);
+                let mut sum = 0.0;
+                let each: Vec<_> = ascent.certificates().collect();
+                assert_eq!(each.len(), alone.len());
+                for (o, (own, (want, alone_scores))) in each.iter().zip(&alone).enumerate() {
+                    sum += own.primal;
+                    // Both bounds lie below both objectives.
+                    assert!(own.dual <= want.primal && want.dual <= own.primal, "{what} {o}");
+                    for (i, want) in alone_scores.iter().enumerate() {
+                        near(together[i * alone.len() + o], *want, 2e-2, &what);
+                    }
+                }
+                near(certificate.primal, sum, 1e-12, &what);
+                let norm2 = w.norm2_afresh();
+                near(w.norm2(), norm2, 1e-6, "norm");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No number of threads changes a bit, of problems side by side and of all classes in one.
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_change_no_bit() {
+    let problem = Problem::of_classes(1500, 5, K, 9);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let joint = Multiclass::CrammerSinger(pegasos::CrammerSinger { classes: K });
+    for loss in [rest(), pairs(), joint] {
+        for cache in [1 << 16, 1 << 30] {
+            let learn = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let ascent = KernelAscent::new(KERNEL, loss.clone(), 1e-4, &data, cache);
+                    let mut ascent = ascent.unwrap();
+                    let certificate = ascent.solve(&data, 1e-2, 200).unwrap();
+                    (certificate, ascent.dual(), scores(&ascent.result(&data).unwrap(), &data))
+                })
+            };
+            assert_eq!(learn(1), learn(3), "{loss:?} {cache}");
+        }
+    }
+}
+
+/// A refit of a pair does not see examples of other classes: it is that of the pair, weighted.
+#[test]
+fn pairs_are_refitted_alone() -> Result<(), Error> {
+    let problem = Problem::of_classes(400, 4, K, 3);
+    let data = Examples::new(problem.dense(), &problem.y, None)?;
+    let rows = problem.dense().into();
+    let span = Span::new(KERNEL, &rows, &(0..40).collect::<Vec<_>>())?;
+    let versus = Versus { loss: LOSS, positive: 1, negative: Some(3) };
+    let mut refit = Refit::new(span.clone(), &[versus], 1e-3, data.len(), usize::MAX)?;
+    let got = refit.solve(&data, 1e-9, 1000, 0)?;
+    let weight: Vec<f64> =
+        problem.y.iter().map(|y| f64::from(u8::from([1, 3].contains(y)))).collect();
+    let weighted = Examples::new(problem.dense(), &problem.y, Some(&weight))?;
+    let binary = Binary { loss: LOSS, positive: 1 };
+    let mut alone = Refit::new(span, &[binary], 1e-3, data.len(), usize::MAX)?;
+    let want = alone.solve(&weighted, 1e-9, 1000, 0)?;
+    assert!(got.relative_gap() <= 1e-9 && want.relative_gap() <= 1e-9);
+    near(got.primal, want.primal, 1e-8, "objective");
+    for (got, want) in refit.coefs().iter().zip(alone.coefs()) {
+        near(*got, want, 1e-2, "coefficient");
+    }
+    Ok(())
+}
