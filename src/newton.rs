@@ -177,6 +177,10 @@ impl Descent {
             let row = data.rows().row(i);
             let c = curvature[i] * stride as f64;
             row.for_each(|j, x| {
+                if j >= features {
+                    // The arrays are being rewritten; what that has spoilt of w, evaluations tell.
+                    return;
+                }
                 row.axpy(c * x, &mut matrix[j * d..j * d + features]);
                 if d > features {
                     matrix[features * d + j] += c * x * constant;
