@@ -24,8 +24,9 @@
 //!   f32 has rounded away of w stays lost, and that is harmless: where no step would move anything the
 //!   gap is `lambda/2 ||w - w(a)||^2`, the square of a rounding.
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
-//!   every output but the first, of more than 64 outputs 16 more for each with `a_i` other than 0; 8 bytes a weight.
+//!   every output but the first, of many outputs 25 more and 16 for each with `a_i` other than 0; 8 bytes a weight.
 
+mod evaluation;
 mod glimpse;
 mod many;
 
@@ -48,8 +49,9 @@ use crate::scalar::{Scalar, all_finite};
 use crate::simd;
 use crate::table::Table;
 use crate::trainer::{Report, Trainer};
+pub use evaluation::DualEvaluation;
 use glimpse::HOPE;
-use many::{Glance, Narrow};
+use many::{Glance, Narrow, are_many, wakes};
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.
 const NARROW: u64 = 1 << 40;
@@ -68,12 +70,6 @@ const SMALL: f64 = 0.1;
 /// How much of the gap that a pass saw, before its steps, is left at its end, until an evaluation has
 /// told.
 const LEFT: f64 = 0.3;
-
-/// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
-const FARTHEST: f64 = 1e-4;
-
-/// What part of the objective is nothing, so that the squared norm of w may be.
-const NOTHING: f64 = 1e-9;
 
 /// Maximises the dual of a linear problem, coordinate by coordinate.
 ///
@@ -131,9 +127,23 @@ impl<L: Loss> DualAscent<L> {
         n_features: usize,
         constant: f64,
     ) -> Result<Self, Error> {
+        DualAscent::on(loss, lambda, n_examples, n_features, constant, false)
+    }
+
+    /// As [`new`](DualAscent::new); `dense` says that rows have no zeros, so that a score takes as long as they are.
+    pub(crate) fn on(
+        loss: L,
+        lambda: f64,
+        n_examples: usize,
+        n_features: usize,
+        constant: f64,
+        dense: bool,
+    ) -> Result<Self, Error> {
         check_lambda(lambda, false)?;
         let outputs = loss.zeros().as_ref().len();
-        let dual = Table::new(WHAT, n_examples, outputs)?;
+        let many = are_many(outputs, n_features, dense);
+        let table = if many { Table::lists } else { Table::new };
+        let dual = table(WHAT, n_examples, outputs)?;
         // For q and idle, too.
         memory::check::<[f64; 2]>(WHAT, &[n_examples])?;
         Ok(DualAscent {
@@ -170,7 +180,8 @@ impl<L: Loss> DualAscent<L> {
         let linear = trainer.hypothesis();
         let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
         let constant = linear.constant();
-        let mut dual = DualAscent::new(loss, lambda, n, linear.n_features(), constant)?;
+        let dense = !data.rows().is_sparse();
+        let mut dual = DualAscent::on(loss, lambda, n, linear.n_features(), constant, dense)?;
         let worth = trainer.dual_value(data).is_some_and(|value| value > 0.0);
         let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
             return Ok(dual);
@@ -210,16 +221,11 @@ impl<L: Loss> DualAscent<L> {
         Ok(())
     }
 
-    /// The order of the next pass: the rows that are due. Of more than 64 outputs a pass may be a narrow one, whose
+    /// The order of the next pass: the rows that are due. Of many outputs a pass may be a narrow one, whose
     /// visits look only at outputs that have dual variables already, and are not counted.
     pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
-            Some(number) => {
-                let rows = 0..self.len() as u32;
-                let due: Vec<u32> =
-                    rows.filter(|&i| self.dual.nonzeros(i as usize).len() > 1).collect();
-                (due, NARROW + number)
-            }
+            Some(number) => (self.narrowly_due(number), NARROW + number),
             None => (self.due(), self.passes - 1),
         };
         Ok(Pass { order: sampling.epoch(due.len(), seed, number)?, due })
@@ -235,12 +241,9 @@ impl<L: Loss> DualAscent<L> {
         let mut due = vec![0; self.idle.len()];
         let mut count = 0;
         for (i, &idle) in self.idle.iter().enumerate() {
-            let mask = (1 << idle.min(SLEEP)) - 1;
-            // So that not all of those that fell asleep together wake together.
-            let phase = (i as u32).wrapping_mul(0x9E37_79B9) >> 16;
             // Written in any case: a branch here would be mispredicted every few rows.
             due[count] = i as u32;
-            count += usize::from((pass as u32).wrapping_add(phase) & mask == 0);
+            count += usize::from(wakes(i as u32, idle.min(SLEEP), pass));
         }
         due.truncate(count);
         self.due = due.len().max(1);
@@ -349,6 +352,7 @@ impl<L: Loss> DualAscent<L> {
     /// To be asked after each pass: whether as many visits were made as there are examples, or the
     /// relative gap may have come down to `tol`, so that it is time for an evaluation.
     pub fn epoch_is_over(&mut self, tol: f64) -> bool {
+        self.aim(tol);
         let over = self.visits >= self.idle.len() || self.may_be_solved(tol);
         if over {
             self.visits = 0;
@@ -496,8 +500,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// [`certificate`](DualAscent::certificate) by instalments, at the weights rounded to S.
     pub fn evaluation<S: Scalar>(&self) -> DualEvaluation {
-        let w = self.w.convert::<S>().convert();
-        DualEvaluation { w, loss: 0.0, cross: 0.0, awake: Vec::new() }
+        DualEvaluation::new(self.w.convert::<S>().convert())
     }
 
     /// w, in the scalar of the data.
@@ -545,110 +548,5 @@ impl Iterator for Pass {
     #[inline]
     fn next(&mut self) -> Option<usize> {
         self.order.next().map(|k| self.due[k] as usize)
-    }
-}
-
-/// A [`Certificate`] in the making; see [`DualAscent::evaluation`].
-#[derive(Clone, Debug)]
-pub struct DualEvaluation {
-    /// The weights as they will be handed out.
-    w: Linear<f64>,
-    loss: f64,
-    /// `lambda n <w, w(a)>`.
-    cross: f64,
-    /// Rows that a step would move.
-    awake: Vec<u32>,
-}
-
-impl DualEvaluation {
-    /// Takes in these rows. Every row must be taken in once, while the ascent makes no step.
-    pub fn add<L: Loss, S: Scalar>(
-        &mut self,
-        ascent: &DualAscent<L>,
-        data: &Examples<'_, S>,
-        rows: Range<usize>,
-    ) -> Result<(), Error> {
-        ascent.check(data)?;
-        let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
-        let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
-        let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
-        let mut rows = rows;
-        let mut order = Ahead::new(&mut rows);
-        while let Some(i) = order.next(data, |_| ())? {
-            if let Some(next) = order.upcoming() {
-                self.w.expect_row(data.rows().row(next));
-            }
-            data.check_label(i, ascent.loss.classes())?;
-            let (y, weight) = (data.label(i), data.weight(i));
-            if !ascent.loss.concerns(y) {
-                continue;
-            }
-            self.w.score_row(data.rows().row(i), scores);
-            if !all_finite(scores) {
-                return Err(data.diagnose(i));
-            }
-            self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
-            self.cross += weight * ascent.dual.dot(i, 1.0, scores);
-            if weight > 0.0 && ascent.idle[i] > 0 && ascent.dual.is_of_many() {
-                ascent.glance(&mut glance, i, y, scores);
-                if ascent.would_move(&mut glance, i) {
-                    self.awake.push(i as u32);
-                }
-            } else if weight > 0.0 && ascent.idle[i] > 0 {
-                ascent.dual.read(i, 1.0, dual);
-                scratch.copy_from_slice(dual);
-                ascent.loss.ascend(scores, y, ascent.q[i], scratch);
-                if scratch != dual {
-                    self.awake.push(i as u32);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The certificate, once every row was taken in. Wakes the rows that a step would move.
-    pub fn finish<L: Loss, S: Scalar>(
-        self,
-        ascent: &mut DualAscent<L>,
-        data: &Examples<'_, S>,
-    ) -> Result<Certificate, Error> {
-        let certificate = self.conclude(ascent, data)?;
-        if certificate.dual.is_nan() {
-            ascent.clear_image()?;
-            ascent.add_image(data, 0..data.len());
-        }
-        Ok(certificate)
-    }
-
-    /// The certificate, once every row was taken in, without another look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
-    pub(crate) fn conclude<L: Loss, S: Scalar>(
-        self,
-        ascent: &mut DualAscent<L>,
-        data: &Examples<'_, S>,
-    ) -> Result<Certificate, Error> {
-        // The norm that w was made with; nothing has moved it since.
-        let square = ascent.lambda / 2.0 * self.w.norm2();
-        let primal = square + self.loss / data.len() as f64;
-        if !primal.is_finite() {
-            return Err(Error::non_finite("X", "the objective overflows"));
-        }
-        // As in the trainer's evaluation: right up to the square of how far w is from w(a).
-        let cross = self.cross / data.len() as f64;
-        ascent.conjugates = ascent.sum_conjugates(data);
-        let mut dual = -ascent.conjugates / data.len() as f64 - (cross - square);
-        // A w that is itself a rounding may be as far as it likes.
-        if (cross - 2.0 * square).abs() > FARTHEST * square.max(NOTHING * primal) {
-            // Too far: a trainer's sums have lost more than roundings.
-            dual = f64::NAN;
-        }
-        let certificate = Certificate { primal, dual };
-        for i in self.awake {
-            ascent.idle[i as usize] = 0;
-        }
-        let seen = ascent.estimate();
-        if !certificate.dual.is_nan() && seen > 0.0 && seen.is_finite() {
-            ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
-        }
-        Ok(certificate)
     }
 }

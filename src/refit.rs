@@ -135,7 +135,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Starts from w = 0 again, with the same features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
         let (n, rank) = (self.features.n_rows(), self.span.dimension());
-        let fresh = |loss: &L| DualAscent::new(loss.clone(), lambda, n, rank, 0.0);
+        let fresh = |loss: &L| DualAscent::on(loss.clone(), lambda, n, rank, 0.0, true);
         self.ascents = self.losses.iter().map(fresh).collect::<Result<_, _>>()?;
         self.turn_to(0);
         Ok(())

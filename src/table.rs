@@ -36,12 +36,17 @@ impl<T: Scalar> Table<T> {
     /// `what` says whose they are, should there be no room. There must be some for all numbers, lists or not: where
     /// there is none, no example may ever be mistaken for many, and that is nothing to find out after an hour.
     pub(crate) fn new(what: &'static str, len: usize, outputs: usize) -> Result<Self, Error> {
-        let form = if outputs <= MANY {
-            Form::Dense(memory::zeros(what, &[len, outputs])?)
-        } else {
-            memory::check::<T>(what, &[len, outputs])?;
-            Form::Sparse(memory::zeros(what, &[len])?)
-        };
+        if outputs > MANY {
+            return Table::lists(what, len, outputs);
+        }
+        let form = Form::Dense(memory::zeros(what, &[len, outputs])?);
+        Ok(Table { outputs, form, promised: 0, room: 0 })
+    }
+
+    /// As if the outputs were many.
+    pub(crate) fn lists(what: &'static str, len: usize, outputs: usize) -> Result<Self, Error> {
+        memory::check::<T>(what, &[len, outputs])?;
+        let form = Form::Sparse(memory::zeros(what, &[len])?);
         Ok(Table { outputs, form, promised: 0, room: 0 })
     }
 

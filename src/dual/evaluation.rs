@@ -1,0 +1,130 @@
+//! The certificate of dual ascent, by instalments.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::examples::Examples;
+use crate::hypothesis::Hypothesis;
+use crate::ledger::Certificate;
+use crate::linear::Linear;
+use crate::loss::Loss;
+use crate::order::Ahead;
+use crate::scalar::{Scalar, all_finite};
+
+use super::DualAscent;
+use super::many::Glance;
+
+/// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
+const FARTHEST: f64 = 1e-4;
+
+/// What part of the objective is nothing, so that the squared norm of w may be.
+const NOTHING: f64 = 1e-9;
+
+/// A [`Certificate`] in the making; see [`DualAscent::evaluation`].
+#[derive(Clone, Debug)]
+pub struct DualEvaluation {
+    /// The weights as they will be handed out.
+    w: Linear<f64>,
+    loss: f64,
+    /// `lambda n <w, w(a)>`.
+    cross: f64,
+    /// Rows that a step would move.
+    awake: Vec<u32>,
+}
+
+impl DualEvaluation {
+    pub(super) fn new(w: Linear<f64>) -> Self {
+        DualEvaluation { w, loss: 0.0, cross: 0.0, awake: Vec::new() }
+    }
+
+    /// Takes in these rows. Every row must be taken in once, while the ascent makes no step.
+    pub fn add<L: Loss, S: Scalar>(
+        &mut self,
+        ascent: &DualAscent<L>,
+        data: &Examples<'_, S>,
+        rows: Range<usize>,
+    ) -> Result<(), Error> {
+        ascent.check(data)?;
+        let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
+        let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
+        let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
+        let mut rows = rows;
+        let mut order = Ahead::new(&mut rows);
+        while let Some(i) = order.next(data, |_| ())? {
+            if let Some(next) = order.upcoming() {
+                self.w.expect_row(data.rows().row(next));
+            }
+            data.check_label(i, ascent.loss.classes())?;
+            let (y, weight) = (data.label(i), data.weight(i));
+            if !ascent.loss.concerns(y) {
+                continue;
+            }
+            self.w.score_row(data.rows().row(i), scores);
+            if !all_finite(scores) {
+                return Err(data.diagnose(i));
+            }
+            self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
+            self.cross += weight * ascent.dual.dot(i, 1.0, scores);
+            if weight > 0.0 && ascent.idle[i] > 0 && ascent.dual.is_of_many() {
+                ascent.glance(&mut glance, i, y, scores);
+                if ascent.would_move(&mut glance, i) {
+                    self.awake.push(i as u32);
+                }
+            } else if weight > 0.0 && ascent.idle[i] > 0 {
+                ascent.dual.read(i, 1.0, dual);
+                scratch.copy_from_slice(dual);
+                ascent.loss.ascend(scores, y, ascent.q[i], scratch);
+                if scratch != dual {
+                    self.awake.push(i as u32);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The certificate, once every row was taken in. Wakes the rows that a step would move.
+    pub fn finish<L: Loss, S: Scalar>(
+        self,
+        ascent: &mut DualAscent<L>,
+        data: &Examples<'_, S>,
+    ) -> Result<Certificate, Error> {
+        let certificate = self.conclude(ascent, data)?;
+        if certificate.dual.is_nan() {
+            ascent.clear_image()?;
+            ascent.add_image(data, 0..data.len());
+        }
+        Ok(certificate)
+    }
+
+    /// The certificate, once every row was taken in, without another look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
+    pub(crate) fn conclude<L: Loss, S: Scalar>(
+        self,
+        ascent: &mut DualAscent<L>,
+        data: &Examples<'_, S>,
+    ) -> Result<Certificate, Error> {
+        // The norm that w was made with; nothing has moved it since.
+        let square = ascent.lambda / 2.0 * self.w.norm2();
+        let primal = square + self.loss / data.len() as f64;
+        if !primal.is_finite() {
+            return Err(Error::non_finite("X", "the objective overflows"));
+        }
+        // As in the trainer's evaluation: right up to the square of how far w is from w(a).
+        let cross = self.cross / data.len() as f64;
+        ascent.conjugates = ascent.sum_conjugates(data);
+        let mut dual = -ascent.conjugates / data.len() as f64 - (cross - square);
+        // A w that is itself a rounding may be as far as it likes.
+        if (cross - 2.0 * square).abs() > FARTHEST * square.max(NOTHING * primal) {
+            // Too far: a trainer's sums have lost more than roundings.
+            dual = f64::NAN;
+        }
+        let certificate = Certificate { primal, dual };
+        for i in self.awake {
+            ascent.idle[i as usize] = 0;
+        }
+        let seen = ascent.estimate();
+        if !certificate.dual.is_nan() && seen > 0.0 && seen.is_finite() {
+            ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
+        }
+        Ok(certificate)
+    }
+}
