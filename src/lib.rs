@@ -175,7 +175,7 @@ pub use expansion::{Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use fit::{
     Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress,
-    Record, Solver,
+    Record, Solver, Solving,
 };
 pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;

@@ -7,6 +7,8 @@
 //! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 21 bytes an
 //!   example and 8 more for every output but the first; what is paid is time.
+//! * Several problems, one class against the rest for each or pairs of them: solved side by side where all features are
+//!   resident, one after the other where not, to the same bits.
 
 use crate::data::{Matrix, Window};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
@@ -24,8 +26,8 @@ use crate::trainer::Report;
 /// Examples whose features are computed together, where not all are resident.
 const WINDOW: usize = 1024;
 
-/// Solves a problem in a span; or several, one after the other, with the same features: one class against the
-/// rest, for each class.
+/// Solves a problem in a span; or several with the same features: one class against the rest for each class, or
+/// pairs of classes.
 ///
 /// ```
 /// use pegasos::{Binary, Dense, Examples, Hinge, Kernel, Matrix, Refit, Span};
@@ -42,15 +44,23 @@ const WINDOW: usize = 1024;
 /// # Ok::<(), pegasos::Error>(())
 /// ```
 pub struct Refit<S, L> {
-    span: Span<S>,
+    features: Features<S>,
     losses: Vec<L>,
     /// One for each loss.
-    ascents: Vec<DualAscent<L>>,
-    /// Which of them is at work.
-    problem: usize,
-    features: Window<S>,
+    parts: Vec<Part<L>>,
+}
+
+/// Features of examples: those that are resident, and a window for the others.
+struct Features<S> {
+    span: Span<S>,
+    window: Window<S>,
     /// Of how many of the resident examples the features are computed.
     computed: usize,
+}
+
+/// A problem, and what is under way.
+pub(crate) struct Part<L> {
+    pub(crate) ascent: DualAscent<L>,
     pass: Option<Pass>,
     /// Visits of the epoch at hand.
     pub(crate) visits: u64,
@@ -59,6 +69,12 @@ pub struct Refit<S, L> {
     /// Weights that have drifted are being made anew: what was found, and the next row.
     renewed: Option<(Certificate, usize)>,
     pub(crate) leap: Option<Descent>,
+}
+
+impl<L> Part<L> {
+    fn new(ascent: DualAscent<L>) -> Self {
+        Part { ascent, pass: None, visits: 0, evaluation: None, renewed: None, leap: None }
+    }
 }
 
 impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
@@ -76,204 +92,67 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         let room = bytes / (span.dimension() * size_of::<S>());
         let all = n_examples <= room.max(WINDOW);
         let resident = if all { n_examples } else { room.saturating_sub(WINDOW) };
-        let features = Window::new(n_examples, span.dimension(), resident)?;
-        let (losses, ascents) = (losses.to_vec(), Vec::new());
-        let mut refit = Refit {
-            span,
-            losses,
-            ascents,
-            problem: 0,
-            features,
-            computed: 0,
-            pass: None,
-            visits: 0,
-            evaluation: None,
-            renewed: None,
-            leap: None,
-        };
+        let window = Window::new(n_examples, span.dimension(), resident)?;
+        let features = Features { span, window, computed: 0 };
+        let mut refit = Refit { features, losses: losses.to_vec(), parts: Vec::new() };
         refit.restart(lambda)?;
         Ok(refit)
     }
 
     /// The span.
     pub fn span(&self) -> &Span<S> {
-        &self.span
+        &self.features.span
     }
 
     /// How many problems there are.
     pub fn problems(&self) -> usize {
-        self.ascents.len()
-    }
-
-    /// Turns to the k-th problem: what follows is about that.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub fn turn_to(&mut self, k: usize) {
-        assert!(k < self.problems(), "problem {k} of {}", self.problems());
-        (self.problem, self.pass, self.visits) = (k, None, 0);
-        (self.evaluation, self.renewed, self.leap) = (None, None, None);
-    }
-
-    /// Dual ascent on the problem at hand.
-    pub fn ascent(&self) -> &DualAscent<L> {
-        &self.ascents[self.problem]
-    }
-
-    /// Dual ascent on the problem at hand, about to change.
-    pub(crate) fn ascent_mut(&mut self) -> &mut DualAscent<L> {
-        &mut self.ascents[self.problem]
+        self.parts.len()
     }
 
     /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
     /// points. O(examples + weights).
     pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        self.turn_to(0);
-        self.ascents.iter_mut().try_for_each(|ascent| ascent.set_lambda(lambda))
+        self.parts = std::mem::take(&mut self.parts)
+            .into_iter()
+            .map(|mut part| part.ascent.set_lambda(lambda).map(|()| Part::new(part.ascent)))
+            .collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Starts from w = 0 again, with the same features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        let (n, rank) = (self.features.n_rows(), self.span.dimension());
+        let (n, rank) = (self.features.window.n_rows(), self.span().dimension());
         let fresh = |loss: &L| DualAscent::on(loss.clone(), lambda, n, rank, 0.0, true);
-        self.ascents = self.losses.iter().map(fresh).collect::<Result<_, _>>()?;
-        self.turn_to(0);
+        let parts = self.losses.iter().map(|loss| fresh(loss).map(Part::new));
+        self.parts = parts.collect::<Result<_, _>>()?;
         Ok(())
     }
 
     /// Computes features of so many more of the resident examples; returns of how many. On the threads of the
     /// current rayon pool.
-    pub fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
-        self.span.check_features(data.rows().n_features())?;
-        data.check_len(self.features.n_rows())?;
-        let (computed, rank) = (self.computed, self.span.dimension());
-        let end = computed.saturating_add(count).min(self.features.n_resident());
-        let rows: Vec<usize> = (computed..end).collect();
-        let out = &mut self.features.resident[computed * rank..end * rank];
-        self.span.features(data.rows(), &rows, out);
-        self.computed = end;
+    pub(crate) fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
+        let Features { span, window, computed } = &mut self.features;
+        span.check_features(data.rows().n_features())?;
+        data.check_len(window.n_rows())?;
+        let rank = span.dimension();
+        let end = computed.saturating_add(count).min(window.n_resident());
+        let rows: Vec<usize> = (*computed..end).collect();
+        let out = &mut window.resident[*computed * rank..end * rank];
+        span.features(data.rows(), &rows, out);
+        *computed = end;
         Ok(rows.len())
     }
 
-    /// Visits so many more examples of the pass at hand, or of a new one; none where a pass is over.
-    pub fn advance(
-        &mut self,
-        data: &Examples<'_, S>,
-        count: usize,
-        seed: u64,
-    ) -> Result<Report, Error> {
-        self.prepare(data, usize::MAX)?;
-        let count = if self.features.places.is_empty() { count } else { count.min(WINDOW) };
-        let order = match &mut self.pass {
-            Some(pass) => pass,
-            None => {
-                let pass = self.ascents[self.problem].pass(Sampling::Shuffle, seed)?;
-                self.pass.insert(pass)
-            }
-        };
-        let rows: Vec<usize> = order.take(count).collect();
-        self.load(data.rows(), &rows);
-        if rows.is_empty() {
-            self.pass = None;
+    /// The problems from the k-th on, to be worked on side by side; where not all features are resident the k-th alone.
+    /// Those that are resident must have been computed.
+    pub(crate) fn within(&mut self, k: usize) -> Vec<Within<'_, S, L>> {
+        if self.features.window.places.is_empty() {
+            let all = &self.features.window;
+            let parts = self.parts[k..].iter_mut();
+            return parts.map(|part| Within { part, features: Access::All(all) }).collect();
         }
-        let ascent = &mut self.ascents[self.problem];
-        let report =
-            ascent.run(&data.with_rows(Matrix::Window(&self.features)), rows.iter().copied());
-        report.map_err(|error| reason(data, &rows, error))
-    }
-
-    /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
-    pub(crate) fn go_on_leaping(
-        &mut self,
-        data: &Examples<'_, S>,
-        tol: f64,
-    ) -> Result<bool, Error> {
-        self.prepare(data, usize::MAX)?;
-        if !self.features.places.is_empty() {
-            return Ok(false);
-        }
-        let (data, ascent) =
-            (data.with_rows(Matrix::Window(&self.features)), &mut self.ascents[self.problem]);
-        let leap = match self.leap.take() {
-            Some(leap) => Some(leap),
-            None => ascent.begin_leap(&data)?,
-        };
-        let Some(mut leap) = leap else {
-            return Ok(false);
-        };
-        if ascent.leap_on(&data, &mut leap, tol) {
-            self.leap = Some(leap);
-            return Ok(true);
-        }
-        ascent.end_leap(&data, leap);
-        Ok(false)
-    }
-
-    /// Whether an evaluation is under way.
-    pub(crate) fn is_evaluating(&self) -> bool {
-        self.evaluation.is_some() || self.renewed.is_some()
-    }
-
-    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Where D is NaN the weights had
-    /// drifted, and have been made anew.
-    pub(crate) fn certify_on(
-        &mut self,
-        data: &Examples<'_, S>,
-        size: usize,
-    ) -> Result<Option<Certificate>, Error> {
-        if let Some((certificate, at)) = self.renewed.take() {
-            let end = at + self.load_from(data, at, size).len();
-            let within = data.with_rows(Matrix::Window(&self.features));
-            self.ascents[self.problem].add_image(&within, at..end);
-            if end < data.len() {
-                self.renewed = Some((certificate, end));
-                return Ok(None);
-            }
-            return Ok(Some(certificate));
-        }
-        self.prepare(data, usize::MAX)?;
-        let fresh = || (self.ascents[self.problem].evaluation::<S>(), 0);
-        let (mut evaluation, start) = self.evaluation.take().unwrap_or_else(fresh);
-        let rows = self.load_from(data, start, size);
-        let end = start + rows.len();
-        let ascent = &mut self.ascents[self.problem];
-        let within = data.with_rows(Matrix::Window(&self.features));
-        evaluation.add(ascent, &within, start..end).map_err(|error| reason(data, &rows, error))?;
-        if end < data.len() {
-            self.evaluation = Some((evaluation, end));
-            return Ok(None);
-        }
-        let certificate = evaluation.conclude(ascent, &within)?;
-        if certificate.dual.is_nan() {
-            ascent.clear_image()?;
-            self.renewed = Some((certificate, 0));
-            return Ok(None);
-        }
-        Ok(Some(certificate))
-    }
-
-    /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
-    fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
-        let resident = self.features.n_resident();
-        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= resident).collect();
-        // An order may name a row twice.
-        others.sort_unstable();
-        others.dedup();
-        for (place, i) in others.iter().enumerate() {
-            self.features.places[i - resident] = place as u32;
-        }
-        self.features.window.resize(others.len() * self.span.dimension(), S::default());
-        self.span.features(x, &others, &mut self.features.window);
-    }
-
-    /// Makes sure of the features of about so many rows from `start` on; returns which.
-    fn load_from(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> Vec<usize> {
-        let resident = self.features.n_resident();
-        let (count, limit) =
-            if start < resident { (count, resident) } else { (count.min(WINDOW), data.len()) };
-        let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();
-        self.load(data.rows(), &rows);
-        rows
+        let features = Access::Some(&mut self.features);
+        vec![Within { part: &mut self.parts[k], features }]
     }
 
     /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
@@ -282,15 +161,15 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
             return Err(Error::index("rows", i, data.len()));
         }
-        let weights: Vec<_> = self.ascents.iter().map(DualAscent::result::<S>).collect();
+        let weights: Vec<_> = self.parts.iter().map(|part| part.ascent.result::<S>()).collect();
         let outputs: usize = weights.iter().map(Hypothesis::outputs).sum();
         let mut scores = vec![0.0; rows.len() * outputs];
         for (rows, scores) in rows.chunks(WINDOW).zip(scores.chunks_mut(WINDOW * outputs)) {
-            self.load(data.rows(), rows);
+            self.features.load(data.rows(), rows);
             for (i, mut scores) in rows.iter().zip(scores.chunks_mut(outputs)) {
                 for w in &weights {
                     let (these, rest) = scores.split_at_mut(w.outputs());
-                    w.score(self.features.row(*i), these);
+                    w.score(self.features.window.row(*i), these);
                     scores = rest;
                 }
             }
@@ -300,12 +179,164 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// The coefficients of all landmarks, landmarks x outputs of all problems.
     pub fn coefs(&self) -> Vec<f64> {
-        self.span.coefs(&self.weights())
+        self.span().coefs(&self.weights())
     }
 
     /// The weights of the features, outputs of all problems x dimension.
     pub(crate) fn weights(&self) -> Vec<f64> {
-        self.ascents.iter().flat_map(|ascent| ascent.result::<f64>().weights()).collect()
+        self.parts.iter().flat_map(|part| part.ascent.result::<f64>().weights()).collect()
+    }
+}
+
+impl<S: Scalar> Features<S> {
+    /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
+    fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
+        let Features { span, window, .. } = self;
+        let resident = window.n_resident();
+        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= resident).collect();
+        // An order may name a row twice.
+        others.sort_unstable();
+        others.dedup();
+        for (place, i) in others.iter().enumerate() {
+            window.places[i - resident] = place as u32;
+        }
+        window.window.resize(others.len() * span.dimension(), S::default());
+        span.features(x, &others, &mut window.window);
+    }
+}
+
+/// Features, of all examples or of some at a time.
+enum Access<'a, S> {
+    All(&'a Window<S>),
+    Some(&'a mut Features<S>),
+}
+
+impl<S: Scalar> Access<'_, S> {
+    fn window(&self) -> &Window<S> {
+        match self {
+            Access::All(window) => window,
+            Access::Some(features) => &features.window,
+        }
+    }
+
+    /// How many of so many rows may be asked for together.
+    fn at_once(&self, count: usize) -> usize {
+        if let Access::All(_) = self { count } else { count.min(WINDOW) }
+    }
+
+    /// Makes sure of the features of these rows.
+    fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
+        if let Access::Some(features) = self {
+            features.load(x, rows);
+        }
+    }
+}
+
+/// A problem among the features that it is about.
+pub(crate) struct Within<'a, S, L> {
+    pub(crate) part: &'a mut Part<L>,
+    features: Access<'a, S>,
+}
+
+impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
+    /// Visits so many more examples of the pass at hand, or of a new one; none where a pass is over.
+    pub(crate) fn advance(
+        &mut self,
+        data: &Examples<'_, S>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Report, Error> {
+        let Within { part, features } = self;
+        let order = match &mut part.pass {
+            Some(pass) => pass,
+            None => part.pass.insert(part.ascent.pass(Sampling::Shuffle, seed)?),
+        };
+        let rows: Vec<usize> = order.take(features.at_once(count)).collect();
+        features.load(data.rows(), &rows);
+        if rows.is_empty() {
+            part.pass = None;
+        }
+        let within = data.with_rows(Matrix::Window(features.window()));
+        let report = part.ascent.run(&within, rows.iter().copied());
+        report.map_err(|error| reason(data, &rows, error))
+    }
+
+    /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
+    pub(crate) fn go_on_leaping(
+        &mut self,
+        data: &Examples<'_, S>,
+        tol: f64,
+    ) -> Result<bool, Error> {
+        let (Part { ascent, leap, .. }, Access::All(window)) = (&mut *self.part, &self.features)
+        else {
+            return Ok(false);
+        };
+        let data = data.with_rows(Matrix::Window(window));
+        let begun = match leap.take() {
+            Some(leap) => Some(leap),
+            None => ascent.begin_leap(&data)?,
+        };
+        let Some(mut begun) = begun else {
+            return Ok(false);
+        };
+        if ascent.leap_on(&data, &mut begun, tol) {
+            *leap = Some(begun);
+            return Ok(true);
+        }
+        ascent.end_leap(&data, begun);
+        Ok(false)
+    }
+
+    /// Whether an evaluation is under way.
+    pub(crate) fn is_evaluating(&self) -> bool {
+        self.part.evaluation.is_some() || self.part.renewed.is_some()
+    }
+
+    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Where D is NaN the weights had
+    /// drifted, and have been made anew.
+    pub(crate) fn certify_on(
+        &mut self,
+        data: &Examples<'_, S>,
+        size: usize,
+    ) -> Result<Option<Certificate>, Error> {
+        if let Some((certificate, at)) = self.part.renewed.take() {
+            let end = at + self.load_from(data, at, size).len();
+            let within = data.with_rows(Matrix::Window(self.features.window()));
+            self.part.ascent.add_image(&within, at..end);
+            if end < data.len() {
+                self.part.renewed = Some((certificate, end));
+                return Ok(None);
+            }
+            return Ok(Some(certificate));
+        }
+        let fresh = || (self.part.ascent.evaluation::<S>(), 0);
+        let (mut evaluation, start) = self.part.evaluation.take().unwrap_or_else(fresh);
+        let rows = self.load_from(data, start, size);
+        let end = start + rows.len();
+        let ascent = &mut self.part.ascent;
+        let within = data.with_rows(Matrix::Window(self.features.window()));
+        evaluation.add(ascent, &within, start..end).map_err(|error| reason(data, &rows, error))?;
+        if end < data.len() {
+            self.part.evaluation = Some((evaluation, end));
+            return Ok(None);
+        }
+        let certificate = evaluation.conclude(ascent, &within)?;
+        if certificate.dual.is_nan() {
+            ascent.clear_image()?;
+            self.part.renewed = Some((certificate, 0));
+            return Ok(None);
+        }
+        Ok(Some(certificate))
+    }
+
+    /// Makes sure of the features of about so many rows from `start` on; returns which.
+    fn load_from(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> Vec<usize> {
+        let resident = self.features.window().n_resident();
+        let (count, limit) =
+            if start < resident { (count, resident) } else { (count.min(WINDOW), data.len()) };
+        let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();
+        self.features.load(data.rows(), &rows);
+        rows
     }
 }
 

@@ -51,8 +51,9 @@ use crate::trainer::Report;
 pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
+pub use refit::Solving;
 #[cfg(feature = "python")]
-pub(crate) use refit::{ROUGH, ROUGHER, Solving, most_epochs, worth};
+pub(crate) use refit::{ROUGH, ROUGHER, most_epochs, worth};
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
 const LEAP_AFTER: usize = 5;
@@ -530,6 +531,13 @@ impl Course {
     }
 }
 
+impl Course {
+    /// How the fit has ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        if let State::Over(outcome) = self.state { Some(outcome) } else { None }
+    }
+}
+
 #[cfg(feature = "python")]
 impl Course {
     /// Whether dual ascent has taken over.
@@ -545,11 +553,6 @@ impl Course {
     /// Epochs begun so far.
     pub(crate) fn epochs(&self) -> usize {
         self.epochs
-    }
-
-    /// How the fit has ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        if let State::Over(outcome) = self.state { Some(outcome) } else { None }
     }
 }
 

@@ -1,13 +1,14 @@
-//! Problems in a span, one after the other, by instalments.
+//! Problems in a span, by instalments.
 
-use super::{Ascent, Course, Event, FAR, Policy, Problem, Progress, Solver};
+use super::{Ascent, Course, Event, FAR, Outcome, Policy, Problem, Progress, Solver};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::order::Order;
-use crate::refit::Refit;
+use crate::refit::{Refit, Within};
 use crate::scalar::Scalar;
+use crate::threads::side_by_side;
 
 /// Epochs of dual ascent for a problem, at most; more of few examples. Where so many do not do, lambda is too small for the
 /// data.
@@ -33,66 +34,119 @@ pub(crate) fn worth(visits: u64, n_examples: usize, t: u64) -> u64 {
     visits.max((WORTH * n_examples as u64).saturating_sub(t))
 }
 
-/// What is known of the problems of a [`Refit`] that are being solved.
-pub(crate) struct Solving {
+/// The problems of a [`Refit`], being solved: [`Refit::solve`] by instalments.
+///
+/// ```
+/// use pegasos::{
+///     Binary, Dense, Examples, Hinge, Kernel, Matrix, Progress, Refit, Solving, Span,
+/// };
+///
+/// let x = Matrix::from(Dense::new(&[0.0, 1.0, 2.0, 3.0_f64], 4, 1)?);
+/// let data = Examples::new(x, &[0, 1, 1, 0], None)?;
+/// let span = Span::new(Kernel::Rbf { gamma: 1.0 }, &x, &[0, 2])?;
+/// let loss = Binary { loss: Hinge, positive: 1 };
+/// let mut refit = Refit::new(span, &[loss], 1e-2, data.len(), usize::MAX)?;
+/// let mut solving = Solving::new(1e-9, 1000, 0);
+/// while !matches!(solving.advance(&mut refit, &data, 2)?, Progress::Over(_)) {}
+/// assert!(solving.event().certificate.relative_gap() <= 1e-9);
+/// # Ok::<(), pegasos::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Solving {
     policy: Policy,
-    course: Course,
-    /// The problem at hand, and whether it is begun.
-    problem: usize,
-    begun: bool,
-    /// Certificates and mean losses of those before, summed, and the most visits that any took.
-    pub(crate) sum: Event,
-    visits: u64,
+    /// The way of each problem, and what is known of it once it is solved; its visits, all along.
+    problems: Vec<(Course, Event)>,
 }
 
+const NOTHING: Event =
+    Event { loss: 0.0, certificate: Certificate { primal: 0.0, dual: 0.0 }, visits: 0 };
+
 impl Solving {
-    /// To the relative gap `tol`, or for so many epochs.
-    pub(crate) fn new(tol: f64, max_epochs: usize, seed: u64) -> Self {
+    /// To the relative gap `tol`, or for `max_epochs` times as many visits as there are examples.
+    pub fn new(tol: f64, max_epochs: usize, seed: u64) -> Self {
         let policy =
             Policy { solver: Solver::Auto, tol: Some(tol), max_epochs, seed, ..Policy::default() };
-        let certificate = Certificate { primal: 0.0, dual: 0.0 };
-        let sum = Event { loss: 0.0, certificate, visits: 0 };
-        Solving { policy, course: Course::new(policy), problem: 0, begun: false, sum, visits: 0 }
+        Solving { policy, problems: Vec::new() }
     }
 
-    /// Does about so many rows' work: how many were visited, and whether a part of another kind comes next; `None` when
-    /// all problems are solved, or as good as allowed.
-    pub(crate) fn advance<S: Scalar, L: Loss + Clone + Send>(
+    /// Does about so many rows' work for every problem. On the threads of the current rayon pool, with the same result for
+    /// any number of them and any `size`.
+    ///
+    /// # Errors
+    /// Where the data are not those of the refit, or not finite.
+    pub fn advance<S: Scalar, L: Loss + Clone + Send>(
         &mut self,
         refit: &mut Refit<S, L>,
         data: &Examples<'_, S>,
         size: usize,
-    ) -> Result<Option<(usize, bool)>, Error> {
-        if self.problem == refit.problems() {
-            return Ok(None);
+    ) -> Result<Progress, Error> {
+        if refit.prepare(data, size)? > 0 {
+            return Ok(Progress::Going { rows: 0, anew: false });
         }
-        if !std::mem::replace(&mut self.begun, true) {
-            refit.turn_to(self.problem);
+        self.problems.resize_with(refit.problems(), || (Course::new(self.policy), NOTHING));
+        let Some(first) = self.problems.iter().position(|(course, _)| course.outcome().is_none())
+        else {
+            let exhausted =
+                self.problems.iter().any(|(c, _)| c.outcome() != Some(Outcome::Reached));
+            let outcome = if exhausted { Outcome::Exhausted } else { Outcome::Reached };
+            return Ok(Progress::Over(outcome));
+        };
+        let left = self.problems[first..].iter_mut().zip(refit.within(first));
+        let mut left: Vec<_> = left.filter(|((course, _), _)| course.outcome().is_none()).collect();
+        let parts = side_by_side(&mut left, |_, ((course, event), within)| {
+            go_on(course, event, within, data, size)
+        });
+        let (mut rows, mut anew) = (0, false);
+        for part in parts {
+            let (visits, other) = part?;
+            rows += visits;
+            anew |= other;
         }
-        let mut none = |_| -> Result<Box<dyn Order + Send>, Error> { Ok(Box::new(0..0)) };
-        match self.course.advance(refit, data, &mut none, size)? {
-            Progress::Going { rows, anew } => Ok(Some((rows, anew))),
-            Progress::Epoch(event) => {
-                self.visits += event.visits;
-                Ok(Some((0, true)))
-            }
-            Progress::Over(_) => {
-                // As the evaluation has left it.
-                self.sum.loss += refit.ascent().mean_loss();
-                self.sum.certificate += self.course.event().certificate;
-                self.sum.visits = self.sum.visits.max(self.visits);
-                self.visits = 0;
-                (self.problem, self.begun) = (self.problem + 1, false);
-                self.course = Course::new(self.policy);
-                Ok(Some((0, true)))
-            }
-        }
+        Ok(Progress::Going { rows, anew })
     }
+
+    /// What is known of the problems that are solved: certificates and mean losses, summed, and the most visits that any
+    /// took.
+    pub fn event(&self) -> Event {
+        let mut sum = NOTHING;
+        for (_, event) in &self.problems {
+            sum.loss += event.loss;
+            sum.certificate += event.certificate;
+            sum.visits = sum.visits.max(event.visits);
+        }
+        sum
+    }
+}
+
+/// A part of one problem; rows, and whether a part of another kind comes next.
+fn go_on<S: Scalar, L: Loss + Clone + Send>(
+    course: &mut Course,
+    event: &mut Event,
+    within: &mut Within<'_, S, L>,
+    data: &Examples<'_, S>,
+    size: usize,
+) -> Result<(usize, bool), Error> {
+    let mut none = |_| -> Result<Box<dyn Order + Send>, Error> { Ok(Box::new(0..0)) };
+    let progress = course.advance(within, data, &mut none, size)?;
+    if course.outcome().is_some() {
+        // As the evaluation has left it.
+        event.loss = within.part.ascent.mean_loss();
+        event.certificate = course.event().certificate;
+    }
+    Ok(match progress {
+        Progress::Going { rows, anew } => (rows, anew),
+        Progress::Epoch(epoch) => {
+            event.visits += epoch.visits;
+            (0, false)
+        }
+        Progress::Over(_) => (0, false),
+    })
 }
 
 impl<S: Scalar, L: Loss + Clone + Send> Refit<S, L> {
     /// Passes until the certified relative gap of every problem is at most `tol`, or for `max_epochs` times as many visits
-    /// as there are examples; the sums of their certificates.
+    /// as there are examples; the sums of their certificates. On the threads of the current rayon pool, where there are
+    /// several problems and all features are resident.
     pub fn solve(
         &mut self,
         data: &Examples<'_, S>,
@@ -101,14 +155,14 @@ impl<S: Scalar, L: Loss + Clone + Send> Refit<S, L> {
         seed: u64,
     ) -> Result<Certificate, Error> {
         let mut solving = Solving::new(tol, max_epochs, seed);
-        while solving.advance(self, data, usize::MAX)?.is_some() {}
-        Ok(solving.sum.certificate)
+        while !matches!(solving.advance(self, data, usize::MAX)?, Progress::Over(_)) {}
+        Ok(solving.event().certificate)
     }
 }
 
-impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
+impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
     fn lambda(&self) -> f64 {
-        self.ascent().lambda()
+        self.part.ascent.lambda()
     }
 
     fn only_ascends(&self) -> bool {
@@ -130,7 +184,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         all: bool,
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
-        if !all && !self.is_evaluating() && !self.ascent().may_be_solved(tol) {
+        if !all && !self.is_evaluating() && !self.part.ascent.may_be_solved(tol) {
             return Ok(Some(super::UNKNOWN));
         }
         self.certify_on(data, size)
@@ -142,25 +196,23 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Refit<S, L> {
         policy: &Policy,
         size: usize,
     ) -> Result<Ascent, Error> {
-        if self.prepare(data, size)? > 0 {
-            return Ok(Ascent::Going { rows: 0, anew: false });
-        }
         let report = self.advance(data, size, policy.seed)?;
         let rows = report.examples as usize;
-        self.visits += report.examples;
+        let part = &mut *self.part;
+        part.visits += report.examples;
         if rows > 0 {
             return Ok(Ascent::Going { rows, anew: false });
         }
-        if self.ascent_mut().epoch_is_over(policy.tol.unwrap_or(0.0)) {
-            let (loss, visits) = (self.ascent().mean_loss(), std::mem::take(&mut self.visits));
+        if part.ascent.epoch_is_over(policy.tol.unwrap_or(0.0)) {
+            let (loss, visits) = (part.ascent.mean_loss(), std::mem::take(&mut part.visits));
             return Ok(Ascent::Epoch { loss, visits, certificate: None });
         }
         // What follows a narrow pass is slower.
-        Ok(Ascent::Going { rows: 0, anew: self.ascent().narrows() })
+        Ok(Ascent::Going { rows: 0, anew: part.ascent.narrows() })
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
-        if self.leap.is_none() && self.ascent().may_be_solved(FAR * tol) {
+        if self.part.leap.is_none() && self.part.ascent.may_be_solved(FAR * tol) {
             return Ok(false);
         }
         self.go_on_leaping(data, tol)

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use super::examples::{Examples, Number, View};
 use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
-use crate::fit::{Event, ROUGH, ROUGHER, Solving, most_epochs, worth};
+use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, CrammerSinger, Error, Loss, Multiclass, Versus, memory};
 
@@ -30,7 +30,7 @@ trait Problem: Send {
         solving: &mut Solving,
         data: &View<'_>,
         size: usize,
-    ) -> Result<Option<(usize, bool)>, Error>;
+    ) -> Result<Progress, Error>;
     /// Another lambda, from the same dual points or from nothing.
     fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error>;
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
@@ -51,7 +51,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         solving: &mut Solving,
         data: &View<'_>,
         size: usize,
-    ) -> Result<Option<(usize, bool)>, Error> {
+    ) -> Result<Progress, Error> {
         solving.advance(self, data.of::<S>()?, size)
     }
 
@@ -201,12 +201,12 @@ impl Refit {
         work(py, FIRST, &mut tell, &mut |size| {
             let problem = &mut **lock(&self.problem);
             Ok(match pool.run(|| problem.advance(&mut solving, view, size))? {
-                None => Left::None,
-                Some((_, true)) => Left::Other,
-                Some((rows, false)) => Left::More(rows),
+                Progress::Going { anew: true, .. } => Left::Other,
+                Progress::Going { rows, .. } => Left::More(rows),
+                Progress::Epoch(_) | Progress::Over(_) => Left::None,
             })
         })?;
-        let Event { certificate, loss, visits } = solving.sum;
+        let Event { certificate, loss, visits } = solving.event();
         Ok((certificate.primal, certificate.dual, loss, visits, most))
     }
 

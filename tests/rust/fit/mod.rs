@@ -7,7 +7,7 @@ use pegasos::{
     Average, Ball, Binary, Block, Budgeted, Certificate, CrammerSinger, Dense, DualAscent,
     ErrorKind, Event, Examples, Expansion, Fit, Hinge, Hypothesis, Kernel, KernelAscent,
     KernelProblem, Linear, LinearProblems, Loss, Maintenance, Matrix, Outcome, Params, Policy,
-    Progress, Refit, Sampling, Scalar, Schedule, Shards, Solver, Span, Trainer,
+    Progress, Refit, Sampling, Scalar, Schedule, Shards, Solver, Solving, Span, Trainer,
 };
 
 use crate::generated::{HINGE, Problem, Rule, flat, trainer};

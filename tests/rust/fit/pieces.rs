@@ -176,13 +176,22 @@ fn pieces_change_no_bit_of_a_refit() {
     let span = Span::new(KERNEL, data.rows(), &landmarks).unwrap();
     for bytes in [usize::MAX, 0] {
         for lambda in [1e-2, 1e-5] {
-            let make = || Refit::new(span.clone(), &[HINGE], lambda, 1500, bytes).unwrap();
-            let policy = Policy { tol: Some(1e-4), ..Policy::default() };
-            let (events, _) = pieces("refit", make, |refit| refit.coefs(), &data, policy);
-            // And the whole of it is `solve`.
-            let mut refit = make();
-            let certificate = refit.solve(&data, 1e-4, policy.max_epochs, 0).unwrap();
-            assert_eq!(events.last().unwrap().certificate, certificate);
+            let second = Binary { positive: 0, ..HINGE };
+            let make = || Refit::new(span.clone(), &[HINGE, second], lambda, 1500, bytes).unwrap();
+            let mut whole = make();
+            let certificate = whole.solve(&data, 1e-4, 100, 0).unwrap();
+            for size in [1, 7, 500] {
+                let (mut refit, mut solving) = (make(), Solving::new(1e-4, 100, 0));
+                let mut visits = 0;
+                while let Progress::Going { rows, .. } =
+                    solving.advance(&mut refit, &data, size).unwrap()
+                {
+                    visits += rows;
+                }
+                let event = solving.event();
+                assert_eq!((event.certificate, refit.coefs()), (certificate, whole.coefs()));
+                assert!(event.visits as usize <= visits && visits <= 2 * event.visits as usize);
+            }
         }
     }
 }
