@@ -28,7 +28,9 @@ import one_thread  # noqa: F401, I001 before NumPy
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,10 +49,9 @@ from pegasos import KernelPegasosClassifier, PegasosClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import SETS, Split, generated, split, table
 
-try:
-    from lightgbm import LGBMClassifier
-except ImportError:
-    LGBMClassifier = None
+LGBMClassifier: Any = None
+with suppress(ImportError):
+    LGBMClassifier = import_module("lightgbm").LGBMClassifier
 
 Choice = dict[str, Any]
 

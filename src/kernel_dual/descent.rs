@@ -6,6 +6,7 @@
 //!   who takes part is chosen anew. So a step costs as much as there are examples that matter.
 //! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
 
+use super::trail::{Point, Trail};
 use super::working::{Among, Found, Gain, Job};
 use super::{KernelAscent, SLOW, WORKING};
 use crate::error::Error;
@@ -24,6 +25,9 @@ const DEEP: f64 = 1e-6;
 
 /// Steps of a search between two looks at who could be put aside, at least.
 const LOOK: usize = 64;
+
+/// Sweeps among the same before anything is noted of them.
+const EASY: usize = 2;
 
 /// Rows that are computed at a time, of few features and of more.
 const FEW: usize = TILE;
@@ -64,6 +68,9 @@ pub(super) struct Descent<S> {
     /// n times the dual value.
     dual: f64,
     steps: usize,
+    /// Where the last sweeps among those who take part have led, and steps when the last one ended.
+    trail: Trail,
+    swept: usize,
     /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
     looked: usize,
     synced: usize,
@@ -93,6 +100,8 @@ impl<S: Scalar> Descent<S> {
         self.inverse = of(&|k| (1.0 / self.curvature[k]).min(1e30));
         self.weight = of(&|k| self.sign[k] * weights[k]);
         (self.now, self.active) = (now, active);
+        // Where a few sweeps do, looking back is not worth its time.
+        (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
         self.near.clear();
         self.slots.fill(NOWHERE);
     }
@@ -189,6 +198,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             working: if job.whole { (set.len() / 8).clamp(LEAST, WORKING) } else { set.len() },
             dual: job.dual,
             steps: 0,
+            trail: Trail::default(),
+            swept: 0,
             looked: 0,
             synced: usize::MAX,
         };
@@ -276,6 +287,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if change == 0.0 {
                 descent.next.gain = 0.0;
             }
+            // Greedy steps are about few at a time: half a sweep.
+            if descent.steps >= descent.swept + descent.active.len().div_ceil(2) {
+                self.leap_on(data, job, descent, &weights)?;
+            }
             if descent.steps >= descent.looked + LOOK.max(descent.active.len() / 2) {
                 descent.looked = descent.steps;
                 let slopes = descent.active.iter().map(|&k| k as usize);
@@ -289,6 +304,63 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             }
         }
+    }
+
+    /// After a sweep: leaps, if that is worth anything; see [`Trail`].
+    fn leap_on(
+        &self,
+        data: &Examples<'_, S>,
+        job: &mut Job<S>,
+        descent: &mut Descent<S>,
+        weights: &[f64],
+    ) -> Result<(), Error> {
+        let all = descent.all_take_part();
+        let Descent { sign, a, factor, active, now, near, slots, trail, .. } = descent;
+        let stride = now.len();
+        let own = |f: &dyn Fn(usize) -> f64| active.iter().map(|&k| f(k as usize)).collect();
+        let (mut dual, weights): (Vec<f64>, Vec<f64>) = (own(&|k| a[k]), own(&|k| weights[k]));
+        dual.resize(stride, 0.0);
+        // What is linear in a, a conjugate is, may as well be in the scores.
+        let scores = now.iter().map(|slope| -slope).collect();
+        let here = Point { dual, scores, conjugates: 0.0 };
+        let leap = trail.leap(here, &weights, stride, |there| {
+            let (mut outside, mut changes) = (Vec::new(), Vec::new());
+            for (a, &k) in there.dual.iter_mut().zip(&*active) {
+                let low = if sign[k as usize] < 0.0 { -1.0 } else { 0.0 };
+                let inside = a.clamp(low, low + 1.0);
+                if inside != *a {
+                    outside.push(k as usize);
+                    changes.push(factor[k as usize] * (inside - *a));
+                    *a = inside;
+                }
+            }
+            let some = outside.iter().copied();
+            job.among.fetch(self.kernel, data.rows(), &self.cached, some)?;
+            if !all {
+                for &k in &outside {
+                    let row = job.among.row(&self.cached, k);
+                    bring_near(row, active, stride, near, &mut slots[k]);
+                }
+            }
+            let row = |&k: &usize| match all {
+                true => job.among.row(&self.cached, k),
+                false => &near[slots[k] as usize * stride..][..stride],
+            };
+            let rows: Vec<&[S]> = outside.iter().map(row).collect();
+            S::add_rows(&changes, &rows, &mut there.scores);
+            Ok(!outside.is_empty())
+        })?;
+        descent.swept = descent.steps;
+        if let Some((there, gain)) = leap {
+            descent.dual += gain;
+            for (l, &k) in descent.active.iter().enumerate() {
+                descent.a[k as usize] = there.dual[l];
+                descent.narrow[l] = there.dual[l] as f32;
+            }
+            descent.now.iter_mut().zip(&there.scores).for_each(|(slope, score)| *slope = -score);
+            descent.next = self.look_around(descent);
+        }
+        Ok(())
     }
 
     /// The slopes of all who take part learn that the k-th coefficient in w has risen by c.

@@ -1,8 +1,9 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Binary, Error, Examples, Expansion, Hinge, Hypothesis, Kernel, KernelAscent, Loss,
-    Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer, Versus,
+    AnyLoss, Binary, CrammerSinger, DualAscent, Error, Examples, Expansion, Hinge, Hypothesis,
+    Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer,
+    Versus,
 };
 
 use crate::generated::Problem;
@@ -172,13 +173,37 @@ fn ascents_are_those_of_each_problem() -> Result<(), Error> {
     Ok(())
 }
 
+/// Where the regularisation is so weak that ascent leaps: the solution is that of the linear engine, and a point of the
+/// dual.
+#[test]
+fn weak_regularisation() -> Result<(), Error> {
+    let problem = Problem::of_classes(300, 6, K, 91);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
+    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: K });
+    let (lambda, tol) = (1e-5, 1e-5);
+    for loss in [joint, rest(), pairs()] {
+        let mut ascent = KernelAscent::new(Kernel::Linear, loss.clone(), lambda, &data, 1 << 28)?;
+        let got = ascent.solve(&data, tol, 1000)?;
+        let mut linear = DualAscent::new(loss.clone(), lambda, data.len(), 6, 0.0)?;
+        let want = linear.solve(&data, tol, 100_000, 0)?;
+        assert!(got.relative_gap() <= tol && want.relative_gap() <= tol, "{got:?}, {want:?}");
+        near(got.primal, want.primal, 2.0 * tol, "the objective");
+        let dual = ascent.dual();
+        for (i, a) in dual.chunks(loss.zeros().len()).enumerate() {
+            assert!(loss.excess(a, problem.y[i]) <= 1.0 + 1e-12, "{a:?}");
+            assert!(loss.conjugate(a, problem.y[i]).is_finite(), "{a:?}");
+        }
+    }
+    Ok(())
+}
+
 /// No number of threads changes a bit, of problems side by side and of all classes in one.
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_change_no_bit() {
     let problem = Problem::of_classes(1500, 5, K, 9);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-    let joint = Multiclass::CrammerSinger(pegasos::CrammerSinger { classes: K });
+    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: K });
     for loss in [rest(), pairs(), joint] {
         for cache in [1 << 16, 1 << 30] {
             let learn = |threads| {

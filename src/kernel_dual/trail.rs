@@ -1,0 +1,204 @@
+//! Leaps along the way that ascent among a working set has come.
+//!
+//! * Where the regularisation is weak, greedy steps crawl along a valley. D is a quadratic, and the scores of a sum of
+//!   points are the sum of their scores, so the best of all points in the plane of the last few costs no kernel value, only
+//!   a system of [`SWEEPS`] equations. What lies outside the domain there is brought back into it, with a row of kernel
+//!   values for each example concerned, and the best point on the line to what results is where ascent goes on.
+//! * Source: sequential subspace optimisation (Narkiss and Zibulevsky 2005), here between sweeps of coordinate ascent.
+//! * Trials on one thread, several classes jointly, to a gap of 1e-2: usps, letter and covtype at C = 100 took 0.4, 0.6 and
+//!   0.3 of the time that they took without, at C = 1 0.7 to 0.8.
+
+use crate::error::Error;
+
+/// Sweeps that are looked back on. In trials 2 and 4 were as good.
+const SWEEPS: usize = 3;
+
+/// The parts of the way to the best point in the plane that are tried: the farther, the more of it may lie outside.
+const PARTS: [f64; 3] = [1.0, 0.3, 0.1];
+
+/// What is added to the diagonal of the system, of its trace.
+const RIDGE: f64 = 1e-10;
+
+/// Where ascent was at the ends of the last sweeps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trail(Vec<Point>);
+
+/// Dual variables and scores, output after output, and the weighted sum of what else D loses by: the conjugates.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub dual: Vec<f64>,
+    pub scores: Vec<f64>,
+    pub conjugates: f64,
+}
+
+/// A way from a point: what dual variables and scores gain on it.
+#[derive(Clone, Debug)]
+struct Way {
+    dual: Vec<f64>,
+    scores: Vec<f64>,
+}
+
+impl Trail {
+    /// Notes where a sweep has ended. Once there were [`SWEEPS`] before it, looks for a better point: that, and how much
+    /// higher n D is there. There is a weight for each example, and maybe more numbers than examples for each output;
+    /// `bring_back` makes a point feasible and says whether it was not, but for roundings.
+    pub fn leap(
+        &mut self,
+        here: Point,
+        weights: &[f64],
+        stride: usize,
+        mut bring_back: impl FnMut(&mut Point) -> Result<bool, Error>,
+    ) -> Result<Option<(Point, f64)>, Error> {
+        let Some(way) = self.note(here.clone(), weights, stride) else {
+            return Ok(None);
+        };
+        let mut best: Option<(f64, f64, Way)> = None;
+        for part in PARTS {
+            let mut there = here.clone();
+            there.go(part, &way);
+            let outside = bring_back(&mut there)?;
+            let line = Way::between(&here, &there);
+            let (t, gain) = line.best(&here, &there, weights, stride);
+            if gain > best.as_ref().map_or(0.0, |best| best.1) {
+                best = Some((t, gain, line));
+            }
+            if !outside {
+                break;
+            }
+        }
+        let Some((t, gain, line)) = best else {
+            return Ok(None);
+        };
+        let mut there = here;
+        there.go(t, &line);
+        bring_back(&mut there)?;
+        Ok(Some((there, gain)))
+    }
+
+    /// The way to the best point of the plane of the last few.
+    fn note(&mut self, here: Point, weights: &[f64], stride: usize) -> Option<Way> {
+        if self.0.len() < SWEEPS {
+            self.0.push(here);
+            return None;
+        }
+        let ways: Vec<Way> = self.0.iter().map(|before| Way::between(before, &here)).collect();
+        let product = |u: &[f64], v: &[f64]| product(u, v, weights, stride);
+        let mut matrix = [[0.0; SWEEPS]; SWEEPS];
+        let mut far = [0.0; SWEEPS];
+        for (i, (one, before)) in ways.iter().zip(&self.0).enumerate() {
+            far[i] = before.conjugates - here.conjugates - product(&one.dual, &here.scores);
+            for (j, other) in ways.iter().enumerate() {
+                matrix[i][j] = product(&one.dual, &other.scores);
+            }
+        }
+        self.0 = vec![here];
+        let trace: f64 = (0..SWEEPS).map(|i| matrix[i][i]).sum();
+        (0..SWEEPS).for_each(|i| matrix[i][i] += RIDGE * trace);
+        solve(&mut matrix, &mut far);
+        if !far.iter().all(|far| far.is_finite()) {
+            return None;
+        }
+        let zeros = || vec![0.0; self.0[0].dual.len()];
+        let mut sum = Way { dual: zeros(), scores: zeros() };
+        for (far, way) in far.iter().zip(&ways) {
+            plus(*far, &way.dual, &mut sum.dual);
+            plus(*far, &way.scores, &mut sum.scores);
+        }
+        Some(sum)
+    }
+}
+
+impl Point {
+    /// Goes a part of a way; the conjugates are then those of before.
+    fn go(&mut self, part: f64, way: &Way) {
+        plus(part, &way.dual, &mut self.dual);
+        plus(part, &way.scores, &mut self.scores);
+    }
+}
+
+impl Way {
+    fn between(from: &Point, to: &Point) -> Way {
+        let minus = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(u, v)| u - v).collect();
+        Way { dual: minus(&to.dual, &from.dual), scores: minus(&to.scores, &from.scores) }
+    }
+
+    /// The part of the way from one point to another that raises D most, and by how much, n times: at least, the conjugates
+    /// being convex.
+    fn best(&self, from: &Point, to: &Point, weights: &[f64], stride: usize) -> (f64, f64) {
+        let product = |v: &[f64]| product(&self.dual, v, weights, stride);
+        let slope = from.conjugates - to.conjugates - product(&from.scores);
+        let curve = product(&self.scores);
+        if slope > 0.0 {
+            let t = (slope / curve.max(f64::MIN_POSITIVE)).min(1.0);
+            (t, t * slope - t * t * curve / 2.0)
+        } else {
+            (0.0, 0.0)
+        }
+    }
+}
+
+/// The inner product of the numbers of examples with these weights.
+fn product(u: &[f64], v: &[f64], weights: &[f64], stride: usize) -> f64 {
+    let by_output = u.chunks(stride).zip(v.chunks(stride));
+    let of = |(u, v): (&[f64], &[f64])| -> f64 {
+        u.iter().zip(v).zip(weights).map(|((u, v), weight)| weight * u * v).sum()
+    };
+    by_output.map(of).sum()
+}
+
+fn plus(c: f64, u: &[f64], sum: &mut [f64]) {
+    sum.iter_mut().zip(u).for_each(|(sum, u)| *sum += c * u);
+}
+
+/// Solves a small system by elimination; what is no number where it is singular.
+fn solve(matrix: &mut [[f64; SWEEPS]; SWEEPS], x: &mut [f64; SWEEPS]) {
+    for i in 0..SWEEPS {
+        for r in i + 1..SWEEPS {
+            let f = matrix[r][i] / matrix[i][i];
+            (i..SWEEPS).for_each(|k| matrix[r][k] -= f * matrix[i][k]);
+            x[r] -= f * x[i];
+        }
+    }
+    for i in (0..SWEEPS).rev() {
+        for k in i + 1..SWEEPS {
+            x[i] -= matrix[i][k] * x[k];
+        }
+        x[i] /= matrix[i][i];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a plane of two dimensions the best point is found at once, whatever the way to it.
+    #[test]
+    fn the_best_of_a_plane() {
+        // D(a) = b'a - a'Ka/2, scores Ka.
+        let (k, b) = ([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]);
+        let point = |a: [f64; 2]| Point {
+            dual: a.to_vec(),
+            scores: k.iter().map(|row| row[0] * a[0] + row[1] * a[1]).collect(),
+            conjugates: -(b[0] * a[0] + b[1] * a[1]),
+        };
+        let mut trail = Trail::default();
+        let last = [0.3, -0.2];
+        for a in [[0.0, 0.0], [0.1, 0.0], [0.1, 0.4]] {
+            assert!(trail.note(point(a), &[1.0; 2], 2).is_none());
+        }
+        let way = trail.note(point(last), &[1.0; 2], 2).expect("a way");
+        let best = [1.0 / 11.0, 7.0 / 11.0];
+        for i in 0..2 {
+            assert!((last[i] + way.dual[i] - best[i]).abs() < 1e-6);
+        }
+        let there = point([last[0] + 2.0 * way.dual[0], last[1] + 2.0 * way.dual[1]]);
+        let twice = Way::between(&point(last), &there);
+        let (t, gain) = twice.best(&point(last), &there, &[1.0; 2], 2);
+        assert!((t - 0.5).abs() < 1e-6);
+        let value = |a: [f64; 2]| {
+            let p = point(a);
+            -p.conjugates - (a[0] * p.scores[0] + a[1] * p.scores[1]) / 2.0
+        };
+        assert!((gain - (value(best) - value(last))).abs() < 1e-9);
+    }
+}
