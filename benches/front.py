@@ -196,6 +196,11 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
         dict(solver="auto", tol=0.1), dict(gamma=gammas, C=strengths if n_classes == 2 else strengths[1:4]), rows,
         patience=300.0,
     )
+    pairs = Family(
+        "KernelPegasosClassifier, pairs to a gap", per_row,
+        {f"tol={tol}": dict(multi_class="ovo", solver="auto", tol=tol) for tol in (0.1, 0.01)},
+        dict(multi_class="ovo", solver="auto", tol=0.1), dict(gamma=gammas, C=strengths), rows, patience=300.0,
+    )
     plain = dict(tol=None, refine=False)
     sgd = dict(last=SGDClassifier, max_iter=5, tol=None, random_state=0)
     families = []
@@ -223,6 +228,7 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
         ),
         # Joint dual ascent of several classes takes long, and so does any with that many rows.
         *([exact] if n <= (100_000 if n_classes == 2 else 60_000) else []),
+        *([pairs] if n_classes > 2 and n <= 60_000 else []),
         Family(
             "Nystroem + SGDClassifier", partial(nystroem, **sgd),
             {f"{m} components": dict(n_components=m) for m in components},
