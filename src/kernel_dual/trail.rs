@@ -16,6 +16,10 @@ const SWEEPS: usize = 3;
 /// The parts of the way to the best point in the plane that are tried: the farther, the more of it may lie outside.
 const PARTS: [f64; 3] = [1.0, 0.3, 0.1];
 
+/// A way of a sweep is gone so many times at most: scores are sums of differences, and what these have lost to roundings is
+/// multiplied, too.
+const FARTHEST: f64 = 64.0;
+
 /// What is added to the diagonal of the system, of its trace.
 const RIDGE: f64 = 1e-10;
 
@@ -98,6 +102,8 @@ impl Trail {
         if !far.iter().all(|far| far.is_finite()) {
             return None;
         }
+        let farthest = far.iter().fold(0.0, |most: f64, far| most.max(far.abs()));
+        far.iter_mut().for_each(|far| *far *= (FARTHEST / farthest).min(1.0));
         let zeros = || vec![0.0; self.0[0].dual.len()];
         let mut sum = Way { dual: zeros(), scores: zeros() };
         for (far, way) in far.iter().zip(&ways) {

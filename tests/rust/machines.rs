@@ -1,12 +1,12 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, DualAscent, Error, Examples, Expansion, Hinge, Hypothesis,
-    Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer,
-    Versus,
+    AnyLoss, Binary, CrammerSinger, Dense, DualAscent, Error, Examples, Expansion, Hinge,
+    Hypothesis, Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span,
+    Trainer, Versus,
 };
 
-use crate::generated::Problem;
+use crate::generated::{Problem, Uniform};
 
 const K: usize = 4;
 const LOSS: AnyLoss = AnyLoss::Hinge;
@@ -194,6 +194,21 @@ fn weak_regularisation() -> Result<(), Error> {
             assert!(loss.conjugate(a, problem.y[i]).is_finite(), "{a:?}");
         }
     }
+    Ok(())
+}
+
+/// Rows that are all alike, in several classes: nothing is better than w = 0, and ways lead nowhere.
+#[test]
+fn rows_that_are_alike() -> Result<(), Error> {
+    let mut random = Uniform::new(5);
+    let y: Vec<u32> = (0..300).map(|_| (6.0 * random.draw()) as u32).collect();
+    let x = vec![1.0; 600];
+    let data = Examples::new(Dense::new(&x, 300, 2)?, &y, None)?;
+    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: 6 });
+    let mut ascent = KernelAscent::new(KERNEL, joint, 1e-7, &data, 1 << 28)?;
+    let certificate = ascent.solve(&data, 1e-2, 100)?;
+    assert!(certificate.relative_gap() <= 1e-2, "{certificate:?}");
+    near(certificate.primal, 1.0, 1e-2, "the objective");
     Ok(())
 }
 
