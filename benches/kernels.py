@@ -193,7 +193,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     head(
-        f"benches/kernels.py --pairs {options.pairs}",
+        f"benches/kernels.py --pairs {options.pairs}" + (f" --only {options.only}" if options.only else ""),
         "measure,problem,setting,pegasos,SVC,ratio,accuracy,accuracy of SVC",
     )
     with_data: list[Any] = []

@@ -103,8 +103,8 @@ pub struct DualAscent<L> {
     idle: Vec<u8>,
     /// The examples that are no strangers, where some are and have been met.
     own: Option<Vec<u32>>,
-    /// How many strangers were met since.
-    strangers: usize,
+    /// Whether more of them were met since.
+    strangers: bool,
     passes: u64,
     /// Visits since the last [`epoch_is_over`](DualAscent::epoch_is_over).
     visits: usize,
@@ -160,7 +160,7 @@ impl<L: Loss> DualAscent<L> {
             q: vec![f64::NAN; n_examples],
             idle: vec![0; n_examples],
             own: None,
-            strangers: 0,
+            strangers: false,
             passes: 0,
             visits: 0,
             due: 1,
@@ -249,7 +249,7 @@ impl<L: Loss> DualAscent<L> {
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
         self.seen = 0.0;
         let idle = &self.idle;
-        if std::mem::take(&mut self.strangers) > 0 {
+        if std::mem::take(&mut self.strangers) {
             let rows = 0..idle.len() as u32;
             self.own = Some(rows.filter(|&i| idle[i as usize] != STRANGER).collect());
         }
@@ -309,7 +309,7 @@ impl<L: Loss> DualAscent<L> {
             let (y, weight) = (data.label(i), data.weight(i));
             if !self.loss.concerns(y) {
                 self.idle[i] = STRANGER;
-                self.strangers += 1;
+                self.strangers = true;
                 report.examples += 1;
                 continue;
             }
@@ -414,7 +414,7 @@ impl<L: Loss> DualAscent<L> {
 
     fn wake_all(&mut self) {
         self.idle.fill(0);
-        self.own = None;
+        (self.own, self.strangers) = (None, false);
     }
 
     /// Adds what these rows bring to `w(a)`. O(nnz).
@@ -534,7 +534,7 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// `a`, examples x outputs: multiplied by weights, what a [`Ledger`](crate::Ledger) times n/s is. O(examples x
-    /// outputs) where there are more than 64 outputs.
+    /// outputs) where there are many outputs.
     pub fn dual(&self) -> Cow<'_, [f64]> {
         self.dual.all()
     }

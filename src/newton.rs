@@ -271,7 +271,7 @@ fn root(f: impl Fn(f64) -> f64, first: f64) -> f64 {
 /// Solves `matrix x = b` for a symmetric positive definite d x d matrix, by its Cholesky factor; looks at
 /// its lower half only.
 /// `None` if it is not positive definite.
-fn solve(matrix: &mut [f64], d: usize, b: &mut [f64]) -> Option<()> {
+pub(crate) fn solve(matrix: &mut [f64], d: usize, b: &mut [f64]) -> Option<()> {
     for j in 0..d {
         let (above, below) = matrix.split_at_mut((j + 1) * d);
         let row = &mut above[j * d..];

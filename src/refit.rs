@@ -5,8 +5,8 @@
 //!   the certificate is that of the SVM restricted to the span.
 //! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
 //! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
-//!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 21 bytes an
-//!   example and 8 more for every output but the first; what is paid is time.
+//!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 4
+//!   bytes an example and what dual ascent keeps of it; what is paid is time.
 //! * Several problems, one class against the rest for each or pairs of them: solved side by side where all features are
 //!   resident, one after the other where not, to the same bits.
 
@@ -112,10 +112,11 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Goes on with another lambda, and maybe other weights of examples that had none, from the same dual
     /// points. O(examples + weights).
     pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        self.parts = std::mem::take(&mut self.parts)
-            .into_iter()
-            .map(|mut part| part.ascent.set_lambda(lambda).map(|()| Part::new(part.ascent)))
-            .collect::<Result<_, _>>()?;
+        for part in &mut self.parts {
+            part.ascent.set_lambda(lambda)?;
+            (part.pass, part.visits, part.leap) = (None, 0, None);
+            (part.evaluation, part.renewed) = (None, None);
+        }
         Ok(())
     }
 
@@ -151,7 +152,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
             let parts = self.parts[k..].iter_mut();
             return parts.map(|part| Within { part, features: Access::All(all) }).collect();
         }
-        let features = Access::Some(&mut self.features);
+        let features = Access::Window(&mut self.features);
         vec![Within { part: &mut self.parts[k], features }]
     }
 
@@ -208,14 +209,14 @@ impl<S: Scalar> Features<S> {
 /// Features, of all examples or of some at a time.
 enum Access<'a, S> {
     All(&'a Window<S>),
-    Some(&'a mut Features<S>),
+    Window(&'a mut Features<S>),
 }
 
 impl<S: Scalar> Access<'_, S> {
     fn window(&self) -> &Window<S> {
         match self {
             Access::All(window) => window,
-            Access::Some(features) => &features.window,
+            Access::Window(features) => &features.window,
         }
     }
 
@@ -226,7 +227,7 @@ impl<S: Scalar> Access<'_, S> {
 
     /// Makes sure of the features of these rows.
     fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
-        if let Access::Some(features) = self {
+        if let Access::Window(features) = self {
             features.load(x, rows);
         }
     }

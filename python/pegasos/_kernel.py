@@ -87,10 +87,10 @@ class KernelPegasosClassifier(RefittedMachine):
     solver : {"pegasos", "auto", "dual"}, default="pegasos"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
-        "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it stays with "pegasos" where a
-        parameter asks for what only that has (``budget``, ``batch_size``, ``projection``, an ``average`` by
-        name or number, ``sampling`` with replacement or by an array, ``warm_start``), or the kernel is not known to be
-        positive semi-definite.
+        "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it
+        stays with "pegasos" where a parameter asks for what only that has (``budget``, ``batch_size``,
+        ``projection``, an ``average`` by name or number, ``sampling`` with replacement or by an array,
+        ``warm_start``), or the kernel is not known to be positive semi-definite.
     projection : bool, default=False
         Whether to project ``w``, after each step, onto the ball of radius ``sqrt(mean weight/alpha)``,
         which holds the optimum. The papers' optional step.

@@ -198,13 +198,13 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     all classes of a feature stand side by side, and take memory for 4, 8 or a multiple of 16 classes. Where the first rows
     to learn from are sparse, of more than 256 columns, one pass over them serves up to eight problems of "ovr", which have
     the same order of examples anyhow; the steps are the same, to the last bit. Not with ``projection``, as each problem has
-    a norm of its own. Of more than 64 classes
-    trained jointly an epoch of dual ascent has passes over the classes that examples are mistaken for, too; they
+    a norm of its own. Of more than 64 classes trained jointly, or more than eight where rows are dense with 64
+    features or more, an epoch of dual ascent has passes over the classes that examples are mistaken for, too; they
     cost as many products as there are rows and classes at most.
     Memory, beside the data, which are never copied where they are C-contiguous or CSR, in float32 or
     float64, with int32 or int64 indices: the weights (and as many float64 again with ``average``),
     12 bytes an example while fitting. Dual ascent takes 8 bytes a weight and 17 an example, and 8 more
-    an example for every class but the first where all are trained jointly (of more than 64 classes, 16 for
+    an example for every class but the first where all are trained jointly (of so many classes 25, and 16 for
     every class that the example is mistaken for; there must be room for 8 for each, all the same); a leap of
     Newton's method (at most 256 features) some 50 an example.
 

@@ -119,8 +119,7 @@ pub(super) fn wakes(i: u32, idle: u8, pass: u64) -> bool {
 }
 
 impl<L: Loss> DualAscent<L> {
-    /// Whether a visit takes far less time in some passes than in others: of more than 64 outputs, once there was a
-    /// pass.
+    /// Whether a visit takes far less time in some passes than in others: of many outputs, once there was a pass.
     pub fn narrows(&self) -> bool {
         self.narrow.possible
     }
@@ -129,10 +128,10 @@ impl<L: Loss> DualAscent<L> {
     pub(super) fn narrowly_due(&mut self, number: u64) -> Vec<u32> {
         let Narrow { idle, due, .. } = &mut self.narrow;
         idle.resize(self.dual.len(), 0);
-        let wakes = |&i: &u32| {
+        let takes_part = |&i: &u32| {
             self.dual.nonzeros(i as usize).len() > 1 && wakes(i, idle[i as usize].min(NAP), number)
         };
-        let rows: Vec<u32> = (0..self.dual.len() as u32).filter(wakes).collect();
+        let rows: Vec<u32> = (0..self.dual.len() as u32).filter(takes_part).collect();
         *due = rows.len();
         rows
     }

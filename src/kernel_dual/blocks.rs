@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 /// Passes over a block, at most.
 const PASSES: usize = 10;
 
-/// Steps of a round for each example, at most: a round that takes longer had better look at the others.
+/// Steps of a round for each example, and a hundred more, at most: a round that takes longer had better look at the others.
 const MOST_STEPS: usize = 4;
 
 /// Of more dual variables than this no trail is kept: it takes 18 numbers for each.
@@ -83,7 +83,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if target.is_nan() {
                 *target = job.target(gap, gap, job.dual);
             }
-            if gap <= *target || *steps >= MOST_STEPS * count + 400 {
+            if gap <= *target || *steps >= MOST_STEPS * (count + 100) {
                 return Ok(true);
             }
             if left == 0 {

@@ -9,6 +9,7 @@
 //!   0.3 of the time that they took without, at C = 1 0.7 to 0.8.
 
 use crate::error::Error;
+use crate::newton::solve;
 
 /// Sweeps that are looked back on. In trials 2 and 4 were as good.
 const SWEEPS: usize = 3;
@@ -87,18 +88,18 @@ impl Trail {
         }
         let ways: Vec<Way> = self.0.iter().map(|before| Way::between(before, &here)).collect();
         let product = |u: &[f64], v: &[f64]| product(u, v, weights, stride);
-        let mut matrix = [[0.0; SWEEPS]; SWEEPS];
+        let mut matrix = [0.0; SWEEPS * SWEEPS];
         let mut far = [0.0; SWEEPS];
         for (i, (one, before)) in ways.iter().zip(&self.0).enumerate() {
             far[i] = before.conjugates - here.conjugates - product(&one.dual, &here.scores);
             for (j, other) in ways.iter().enumerate() {
-                matrix[i][j] = product(&one.dual, &other.scores);
+                matrix[i * SWEEPS + j] = product(&one.dual, &other.scores);
             }
         }
         self.0 = vec![here];
-        let trace: f64 = (0..SWEEPS).map(|i| matrix[i][i]).sum();
-        (0..SWEEPS).for_each(|i| matrix[i][i] += RIDGE * trace);
-        solve(&mut matrix, &mut far);
+        let trace: f64 = (0..SWEEPS).map(|i| matrix[i * SWEEPS + i]).sum();
+        (0..SWEEPS).for_each(|i| matrix[i * SWEEPS + i] += RIDGE * trace);
+        solve(&mut matrix, SWEEPS, &mut far)?;
         if !far.iter().all(|far| far.is_finite()) {
             return None;
         }
@@ -154,23 +155,6 @@ fn product(u: &[f64], v: &[f64], weights: &[f64], stride: usize) -> f64 {
 
 fn plus(c: f64, u: &[f64], sum: &mut [f64]) {
     sum.iter_mut().zip(u).for_each(|(sum, u)| *sum += c * u);
-}
-
-/// Solves a small system by elimination; what is no number where it is singular.
-fn solve(matrix: &mut [[f64; SWEEPS]; SWEEPS], x: &mut [f64; SWEEPS]) {
-    for i in 0..SWEEPS {
-        for r in i + 1..SWEEPS {
-            let f = matrix[r][i] / matrix[i][i];
-            (i..SWEEPS).for_each(|k| matrix[r][k] -= f * matrix[i][k]);
-            x[r] -= f * x[i];
-        }
-    }
-    for i in (0..SWEEPS).rev() {
-        for k in i + 1..SWEEPS {
-            x[i] -= matrix[i][k] * x[k];
-        }
-        x[i] /= matrix[i][i];
-    }
 }
 
 #[cfg(test)]

@@ -38,9 +38,21 @@ impl<M> OneVsOne<M> {
         let second = (0..y).map(move |first| (self.pair(first, y), -1.0));
         second.chain((y + 1..self.classes).map(move |second| (self.pair(y, second), 1.0)))
     }
-}
 
-impl<M> OneVsOne<M> {
+    /// The classes of a pair.
+    fn classes_of(&self, o: usize) -> (usize, usize) {
+        // The largest `first` with `first (2 classes - first - 1)/2 <= o`.
+        let b = 2.0 * self.classes as f64 - 1.0;
+        let mut first = ((b - (b * b - 8.0 * o as f64).sqrt()) / 2.0) as usize;
+        while first > 0 && self.pair(first, first + 1) > o {
+            first -= 1;
+        }
+        while first + 2 < self.classes && self.pair(first + 1, first + 2) <= o {
+            first += 1;
+        }
+        (first, o - self.pair(first, first + 1) + first + 1)
+    }
+
     /// How many pairs vote for each class, and less than a third that is the larger the more the scores of its pairs speak
     /// for it in sum: what scikit-learn makes of such scores, for which see its `SVC`. A score of 0 votes for the first.
     ///
@@ -139,22 +151,6 @@ impl<M: MarginLoss> Loss for OneVsOne<M> {
     }
     fn steepest(&self) -> f64 {
         self.loss.max_slope() * (self.classes - 1) as f64
-    }
-}
-
-impl<M> OneVsOne<M> {
-    /// The classes of a pair.
-    fn classes_of(&self, o: usize) -> (usize, usize) {
-        // The largest `first` with `first (2 classes - first - 1)/2 <= o`.
-        let b = 2.0 * self.classes as f64 - 1.0;
-        let mut first = ((b - (b * b - 8.0 * o as f64).sqrt()) / 2.0) as usize;
-        while first > 0 && self.pair(first, first + 1) > o {
-            first -= 1;
-        }
-        while first + 2 < self.classes && self.pair(first + 1, first + 2) <= o {
-            first += 1;
-        }
-        (first, o - self.pair(first, first + 1) + first + 1)
     }
 }
 

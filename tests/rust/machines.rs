@@ -201,9 +201,9 @@ fn weak_regularisation() -> Result<(), Error> {
 #[test]
 fn rows_that_are_alike() -> Result<(), Error> {
     let mut random = Uniform::new(5);
-    let y: Vec<u32> = (0..300).map(|_| (6.0 * random.draw()) as u32).collect();
-    let x = vec![1.0; 600];
-    let data = Examples::new(Dense::new(&x, 300, 2)?, &y, None)?;
+    let y: Vec<u32> = (0..150).map(|_| (6.0 * random.draw()) as u32).collect();
+    let x = vec![1.0; 300];
+    let data = Examples::new(Dense::new(&x, 150, 2)?, &y, None)?;
     let joint = Multiclass::CrammerSinger(CrammerSinger { classes: 6 });
     let mut ascent = KernelAscent::new(KERNEL, joint, 1e-7, &data, 1 << 28)?;
     let certificate = ascent.solve(&data, 1e-2, 100)?;

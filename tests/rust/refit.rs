@@ -129,6 +129,10 @@ fn the_next_lambda_begins_where_the_last_ended() {
         let want = fresh(lambda, data);
         assert!((certificate.primal - want).abs() < 1e-6 * want);
     }
+    // What is refused changes nothing.
+    let before = refit.coefs();
+    assert!(refit.set_lambda(-1.0).is_err() && refit.restart(f64::NAN).is_err());
+    assert_eq!(refit.coefs(), before);
     refit.restart(1e-2).expect("a lambda");
     assert_eq!(refit.solve(&most, 1e-7, 10_000, 0).expect("a solution").primal, fresh(1e-2, &most));
 }
