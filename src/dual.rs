@@ -449,6 +449,11 @@ impl<L: Loss> DualAscent<L> {
         Ok(self.end_leap(data, leap))
     }
 
+    /// Whether there is a [`leap`](DualAscent::leap) to make.
+    pub(crate) fn may_leap<S: Scalar>(&self, data: &Examples<'_, S>) -> bool {
+        Descent::exists(&self.loss, data, self.w.n_features())
+    }
+
     /// Begins a [`leap`](DualAscent::leap), to be made by instalments; `None` where there is none to make.
     pub(crate) fn begin_leap<S: Scalar>(
         &self,

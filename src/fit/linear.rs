@@ -198,7 +198,8 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     ) -> Result<Vec<(Option<Descent>, bool)>, Error> {
         let far = (FAR * tol).min(MOST);
         let begin = |part: &mut Part<S, L>| {
-            let Some(dual) = part.dual.as_mut().filter(|_| part.solved.is_none()) else {
+            let may_leap = |dual: &&mut DualAscent<L>| part.solved.is_none() && dual.may_leap(data);
+            let Some(dual) = part.dual.as_mut().filter(may_leap) else {
                 return Ok((None, true));
             };
             // What a pass has seen may be far from the truth where every step undoes others.

@@ -21,8 +21,8 @@
 //!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
 //!   long, but its first epoch has little to hold on to. So: one epoch of Pegasos if `lambda n > 1`, none otherwise;
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
-//!   [`LEAP_AFTER`] epochs of that, if the gap is still far from `tol`, and there are few features, a leap
-//!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
+//!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and there are
+//!   few features, a leap ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
 //! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem.
 //! * Evaluations: of a linear problem they cost half an epoch, and come after epochs 1, 2, ..., 10, 12, 14, 16, 19, ...,
@@ -521,7 +521,8 @@ impl Course {
             self.state = State::Last;
             return Ok(Progress::Epoch(self.event));
         }
-        let leaps = self.policy.solver == Solver::Auto && self.climbed == LEAP_AFTER;
+        let (times, left) = (self.climbed / LEAP_AFTER, self.climbed % LEAP_AFTER);
+        let leaps = self.policy.solver == Solver::Auto && left == 0 && times.is_power_of_two();
         let next = match (over, leaps && self.ascending && !last) {
             (true, _) => State::Over(Outcome::Reached),
             (false, true) => State::Leap,
