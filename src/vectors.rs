@@ -34,6 +34,8 @@ pub(crate) struct Vectors<S> {
     norms: Vec<S>,
     len: usize,
     store: Store<S>,
+    /// What is added to all kernel values.
+    raise: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -86,12 +88,23 @@ impl<S: Scalar> Vectors<S> {
             }
             _ => Store::Packed(Vec::new()),
         };
-        Vectors { n_features, layout, norms: Vec::new(), len: 0, store }
+        Vectors { n_features, layout, norms: Vec::new(), len: 0, store, raise: 0.0 }
+    }
+
+    /// The same vectors, with this number added to all their kernel values: the square of a constant feature beside their
+    /// images, whose weight is an intercept.
+    pub(crate) fn raised(self, raise: f64) -> Self {
+        Vectors { raise, ..self }
+    }
+
+    /// What is added to all kernel values.
+    pub(crate) fn raise(&self) -> f64 {
+        self.raise
     }
 
     /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
-        Vectors::new(self.n_features, self.layout)
+        Vectors::new(self.n_features, self.layout).raised(self.raise)
     }
 
     /// None again; the room stays.
@@ -297,15 +310,17 @@ impl<S: Scalar> Vectors<S> {
 
     /// Makes kernel values of the products of a row with the vectors in these slots.
     fn map(&self, kernel: Kernel, x: Row<'_, S>, slots: Range<usize>, out: &mut [S]) {
-        if self.are_columns() {
-            return;
+        if !self.are_columns() {
+            let norm2 = x.norm2();
+            // Else an infinite feature could pass for one that is far away.
+            if S::from_f64(norm2).to_f64().is_finite() {
+                kernel.map(out, norm2, self.norms(slots));
+            } else {
+                out.fill(S::from_f64(f64::NAN));
+            }
         }
-        let norm2 = x.norm2();
-        // Else an infinite feature could pass for one that is far away.
-        if S::from_f64(norm2).to_f64().is_finite() {
-            kernel.map(out, norm2, self.norms(slots));
-        } else {
-            out.fill(S::from_f64(f64::NAN));
+        if self.raise != 0.0 {
+            out.iter_mut().for_each(|k| *k = S::from_f64(k.to_f64() + self.raise));
         }
     }
 

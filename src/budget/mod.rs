@@ -413,7 +413,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
         let norms = self.support.occupied().map(|slot| self.support.norms[slot].to_f64());
         let norm2 = norms.fold(norm2, f64::max);
         let reach = MOST_SPREAD * (self.support.v.iter().map(|v| v.abs()).sum::<f64>() + total);
-        stays_within::<S>(self.support.kernel, norm2, reach)
+        stays_within::<S>(self.support.kernel, norm2, 0.0, reach)
     }
 
     fn score_next(&mut self, i: usize, x: Row<'_, S>, out: &mut [f64]) {

@@ -45,12 +45,21 @@ const SMALL: usize = 1 << 18;
 
 /// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
 /// and the squared norms of rows do not exceed `norm2`.
-pub(crate) fn stays_within<S: Scalar>(kernel: Kernel, norm2: f64, reach: f64) -> bool {
-    let (most, rows_fit) = (kernel.most(norm2), 4.0 * norm2 <= S::LARGEST);
+pub(crate) fn stays_within<S: Scalar>(kernel: Kernel, norm2: f64, raise: f64, reach: f64) -> bool {
+    let (most, rows_fit) = (kernel.most(norm2) + raise, 4.0 * norm2 <= S::LARGEST);
     let norm2 = reach * reach * most;
     // False for NaN too.
     let scores_fit = reach * most.max(1.0) <= S::LARGEST;
     rows_fit && scores_fit && norm2 <= f64::LARGEST && norm2.sqrt() <= S::LARGEST
+}
+
+/// The square of a constant feature, where that is one.
+pub(crate) fn check_constant(constant: f64) -> Result<f64, Error> {
+    let square = constant * constant;
+    if !(constant >= 0.0 && square.is_finite()) {
+        return Err(Error::parameter("constant", constant, ">= 0 and finite"));
+    }
+    Ok(square)
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -128,6 +137,37 @@ impl<S: Scalar> Expansion<S> {
             cache: Cache::default(),
             vouched: false,
         })
+    }
+
+    /// The same with an intercept for every output, where there are no vectors yet: the weight of a feature of this value
+    /// that all images have (`intercept_scaling` in Python; 0 for none), which is part of w and regularised as the rest of
+    /// it. So all kernel values are larger by the square of the constant.
+    ///
+    /// ```
+    /// use pegasos::{Dense, Expansion, Hypothesis, Kernel};
+    ///
+    /// let x = Dense::new(&[0.0, 1e3_f64], 2, 1)?;
+    /// let mut w = Expansion::new(Kernel::Rbf { gamma: 1.0 }, 1, 1)?.with_constant(2.0)?;
+    /// w.add(0, x.row(0), &[0.5]);
+    /// let mut score = [0.0];
+    /// w.score(x.row(1), &mut score);
+    /// // The kernel's own value is 0 so far away.
+    /// assert_eq!((score, w.norm2()), ([2.0], 1.25));
+    /// # Ok::<(), pegasos::Error>(())
+    /// ```
+    pub fn with_constant(mut self, constant: f64) -> Result<Self, Error> {
+        let raise = check_constant(constant)?;
+        if self.n_vectors() > 0 {
+            return Err(Error::shape("w", "no support vectors yet", self.n_vectors()));
+        }
+        self.vectors = self.vectors.raised(raise);
+        self.panel = Panel::new(&self.vectors, self.outputs);
+        Ok(self)
+    }
+
+    /// The value of the constant feature, 0 where there is no intercept.
+    pub fn constant(&self) -> f64 {
+        self.vectors.raise().sqrt()
     }
 
     /// Says that kernel values which rows hold already are those of a kernel that is positive semi-definite, so
@@ -244,10 +284,10 @@ impl<S: Scalar> Expansion<S> {
         if self.vectors.are_columns() {
             let mut own = [S::default()];
             x.pick(&[i], &mut own);
-            return own[0].to_f64();
+            return own[0].to_f64() + self.vectors.raise();
         }
         let norm2 = x.norm2();
-        self.kernel.eval(norm2, norm2, norm2)
+        self.kernel.eval(norm2, norm2, norm2) + self.vectors.raise()
     }
 
     /// Adds to the coefficients of a row, which stands at `place` in the panel if it does.
@@ -490,7 +530,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norm2 = self.vectors.largest_norm2().max(norm2);
         let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
-        stays_within::<S>(self.kernel, norm2, reach)
+        stays_within::<S>(self.kernel, norm2, self.vectors.raise(), reach)
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {

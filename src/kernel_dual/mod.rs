@@ -40,6 +40,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::expansion::Expansion;
+use crate::expansion::check_constant;
 use crate::feasible::Feasible;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
@@ -52,7 +53,7 @@ use crate::threads::side_by_side;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
 use survey::{Part, Sums};
-use values::{Cached, Grid, Spread, vectors_of};
+use values::{Cached, Grid, Raised, Spread, vectors_of};
 use working::{Among, Found, Gain, Job};
 
 /// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
@@ -99,7 +100,7 @@ const HALVINGS: i32 = 20;
 /// ```
 #[derive(Clone, Debug)]
 pub struct KernelAscent<S, L> {
-    kernel: Kernel,
+    kernel: Raised,
     loss: L,
     lambda: f64,
     n_features: usize,
@@ -214,7 +215,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             problems.push(Part { whole, ..part(spans) });
         }
         Ok(KernelAscent {
-            kernel,
+            kernel: Raised { kernel, by: 0.0 },
             lambda,
             n_features,
             cached: Cached::new(n, if whole { cache } else { cache / 2 })?,
@@ -232,6 +233,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             positive: kernel.is_positive(),
             loss,
         })
+    }
+
+    /// The same with an intercept for every score, where nothing has moved yet; see [`Expansion::with_constant`].
+    pub fn with_constant(mut self, constant: f64) -> Result<Self, Error> {
+        self.kernel.by = check_constant(constant)?;
+        Ok(self)
     }
 
     /// Says that kernel values which rows hold already are those of a kernel that is positive semi-definite; see
@@ -252,7 +259,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     {
         let w = trainer.hypothesis();
         let (loss, lambda) = (trainer.loss().clone(), trainer.params().lambda);
-        let mut ascent = KernelAscent::new(w.kernel(), loss, lambda, data, cache)?;
+        let ascent = KernelAscent::new(w.kernel(), loss, lambda, data, cache)?;
+        let mut ascent = ascent.with_constant(w.constant())?;
         ascent.positive = w.is_positive();
         w.check_features(data.rows().n_features())?;
         let (n, outputs) = (data.len(), w.outputs());
@@ -408,7 +416,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 };
                 // Two chunks at least, or one thread would have nothing to do.
                 let more = spread.advance(
-                    (self.kernel, data.rows(), &self.numbers),
+                    (self.kernel.kernel, data.rows(), &self.numbers),
                     &self.cached,
                     &mut self.scores,
                     rows.div_ceil(CHUNK).max(2),
@@ -519,13 +527,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn own_value(&self, data: &Examples<'_, S>, place: usize) -> f64 {
         let i = self.numbers[place];
         let x = data.rows().row(i);
-        if self.kernel == Kernel::Precomputed {
+        let Raised { kernel, by } = self.kernel;
+        if kernel == Kernel::Precomputed {
             let mut own = [S::default()];
             x.pick(&[i], &mut own);
-            return own[0].to_f64();
+            return own[0].to_f64() + by;
         }
         let norm2 = x.norm2();
-        self.kernel.eval(norm2, norm2, norm2)
+        kernel.eval(norm2, norm2, norm2) + by
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
@@ -535,8 +544,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             self.survey(data, None)?;
         }
         let (n, outputs) = (self.len(), self.outputs());
-        let layout = Layout::of(self.kernel, data.rows());
-        let mut w = Expansion::with(self.kernel, outputs, self.n_features, layout)?;
+        let kernel = self.kernel.kernel;
+        let layout = Layout::of(kernel, data.rows());
+        let w = Expansion::with(kernel, outputs, self.n_features, layout)?;
+        let mut w = w.with_constant(self.kernel.by.sqrt())?;
         if self.positive {
             w.assume_positive();
         }

@@ -146,13 +146,20 @@ pub(super) fn rows_of<S: Scalar>(
     });
 }
 
+/// A kernel, and what is added to all its values where there is an intercept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raised {
+    pub kernel: Kernel,
+    pub by: f64,
+}
+
 /// The rows with these numbers as vectors.
 pub(super) fn vectors_of<S: Scalar>(
-    kernel: Kernel,
+    Raised { kernel, by }: Raised,
     x: &Matrix<'_, S>,
     numbers: &[usize],
 ) -> Result<Vectors<S>, Error> {
-    let mut vectors = Vectors::new(x.n_features(), Layout::of(kernel, x));
+    let mut vectors = Vectors::new(x.n_features(), Layout::of(kernel, x)).raised(by);
     vectors.reserve(numbers.len())?;
     numbers.iter().for_each(|&i| vectors.push(i, x.row(i)));
     Ok(vectors)
@@ -177,7 +184,7 @@ pub(super) struct Spread<S> {
 impl<S: Scalar> Spread<S> {
     /// The numbers are those of the rows of x at all places.
     pub fn new(
-        (kernel, x, numbers): (Kernel, &Matrix<'_, S>, &[usize]),
+        (kernel, x, numbers): (Raised, &Matrix<'_, S>, &[usize]),
         cached: &Cached<S>,
         outputs: usize,
         mut moved: Vec<Moved>,
@@ -189,7 +196,7 @@ impl<S: Scalar> Spread<S> {
         let missing: Vec<usize> = missing.map(|moved| numbers[moved.place as usize]).collect();
         let vectors = vectors_of(kernel, x, &missing)?;
         // Others are computed as fast as they are read.
-        let worth = kernel != Kernel::Precomputed && x.n_features() >= MANY;
+        let worth = kernel.kernel != Kernel::Precomputed && x.n_features() >= MANY;
         let room = if worth { cached.room(vectors.len()) } else { 0 };
         let rows = (0..room).map(|_| Vec::with_capacity(numbers.len().next_multiple_of(WIDTH)));
         let rows: Vec<Vec<S>> = rows.collect();

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::KernelAscent;
 use super::blocks::Blocks;
 use super::descent::Descent;
-use super::values::{Cached, rows_of, vectors_of};
+use super::values::{Cached, Raised, rows_of, vectors_of};
 use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
-use crate::kernel::Kernel;
 use crate::loss::Loss;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -129,7 +128,7 @@ impl<S: Scalar> Among<S> {
     /// Makes sure of the rows of some; returns how many were computed.
     pub fn fetch(
         &mut self,
-        kernel: Kernel,
+        kernel: Raised,
         x: &Matrix<'_, S>,
         cached: &Cached<S>,
         wanted: impl Iterator<Item = usize>,
@@ -161,7 +160,7 @@ impl<S: Scalar> Among<S> {
         let len = first + missing.len() * self.stride;
         memory::reserve("kernel values", &mut self.values, len)?;
         self.values.resize(len, S::default());
-        rows_of(kernel, x, vectors, &rows, &mut self.values[first..], self.stride);
+        rows_of(kernel.kernel, x, vectors, &rows, &mut self.values[first..], self.stride);
         let rows = self.values[first..].chunks(self.stride);
         let cached = rows.zip(&missing).all(|(row, &k)| cache && cached.add(self.set[k], row));
         for (at, &k) in missing.iter().enumerate() {

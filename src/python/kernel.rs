@@ -178,11 +178,20 @@ impl<S: Number> Stored for Expansion<S> {
     const FORMAT: u32 = 4;
     type State = Numbered<S>;
 
-    fn make(kernel: Kernel, outputs: usize, made: &Made, _: &Bound<'_, PyDict>) -> PyResult<Self> {
-        Ok(match made.sparse {
+    fn make(
+        kernel: Kernel,
+        outputs: usize,
+        made: &Made,
+        params: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let w = match made.sparse {
             true => Expansion::sparse(kernel, outputs, made.n_features)?,
             false => Expansion::new(kernel, outputs, made.n_features)?,
-        })
+        };
+        // Once there was none.
+        let constant: Option<f64> =
+            params.get_item("constant")?.map(|constant| constant.extract()).transpose()?;
+        Ok(w.with_constant(constant.unwrap_or(0.0))?)
     }
 
     fn state(&self) -> Numbered<S> {

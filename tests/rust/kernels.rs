@@ -211,10 +211,10 @@ fn training_is_the_notes() {
     check(Rule::CrammerSinger(4), CLASSES, &Problem::of_classes(N, 5, 4, 3));
 }
 
-/// With the linear kernel this is linear Pegasos, step by step.
+/// With the linear kernel this is linear Pegasos, step by step, and an intercept is one.
 #[test]
 fn the_linear_kernel_is_linear() {
-    fn check<L: Loss + Clone>(loss: L, problem: &Problem) {
+    fn check<L: Loss + Clone>(loss: L, problem: &Problem, constant: f64) {
         let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
         let inv = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
         let base = compositions()[0];
@@ -231,9 +231,12 @@ fn the_linear_kernel_is_linear() {
         ];
         for params in compositions().into_iter().chain(more) {
             let outputs = loss.zeros().as_ref().len();
-            let linear = Linear::<f64>::new(outputs, problem.d, 0.0).unwrap();
+            let linear = Linear::<f64>::new(outputs, problem.d, constant).unwrap();
             let mut linear = Trainer::new(linear, loss.clone(), params).unwrap();
-            let mut kernel = expansion(Kernel::Linear, loss.clone(), params, &data, true);
+            let mut w = Expansion::new(Kernel::Linear, outputs, problem.d).unwrap();
+            w = w.with_constant(constant).unwrap();
+            w.number_rows(N).unwrap();
+            let mut kernel = Trainer::new(w, loss.clone(), params).unwrap();
             linear.keep_ledger(N);
             kernel.keep_ledger(N);
             for epoch in 0..3 {
@@ -257,8 +260,10 @@ fn the_linear_kernel_is_linear() {
             }
         }
     }
-    check(HINGE, &Problem::new(N, 6, 8));
-    check(CLASSES, &Problem::of_classes(N, 6, 4, 8));
+    for constant in [0.0, 1.5] {
+        check(HINGE, &Problem::new(N, 6, 8), constant);
+        check(CLASSES, &Problem::of_classes(N, 6, 4, 8), constant);
+    }
 }
 
 /// The look-ahead is one of scoring, not of learning: a run of one row a time gives the same.

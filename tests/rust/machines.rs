@@ -181,13 +181,15 @@ fn weak_regularisation() -> Result<(), Error> {
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
     let joint = Multiclass::CrammerSinger(CrammerSinger { classes: K });
     let (lambda, tol) = (1e-5, 1e-5);
-    for loss in [joint, rest(), pairs()] {
-        let mut ascent = KernelAscent::new(Kernel::Linear, loss.clone(), lambda, &data, 1 << 28)?;
+    for (loss, constant) in [(joint, 0.0), (rest(), 0.0), (pairs(), 0.0), (rest(), 0.7)] {
+        let ascent = KernelAscent::new(Kernel::Linear, loss.clone(), lambda, &data, 1 << 28)?;
+        let mut ascent = ascent.with_constant(constant)?;
         let got = ascent.solve(&data, tol, 1000)?;
-        let mut linear = DualAscent::new(loss.clone(), lambda, data.len(), 6, 0.0)?;
+        let mut linear = DualAscent::new(loss.clone(), lambda, data.len(), 6, constant)?;
         let want = linear.solve(&data, tol, 100_000, 0)?;
         assert!(got.relative_gap() <= tol && want.relative_gap() <= tol, "{got:?}, {want:?}");
         near(got.primal, want.primal, 2.0 * tol, "the objective");
+        assert_eq!(ascent.result(&data)?.constant(), constant);
         let dual = ascent.dual();
         for (i, a) in dual.chunks(loss.zeros().len()).enumerate() {
             assert!(loss.excess(a, problem.y[i]) <= 1.0 + 1e-12, "{a:?}");
