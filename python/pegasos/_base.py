@@ -26,6 +26,7 @@ from pegasos._data import (
     encode,
     encode_among,
     explaining,
+    scale_advice,
     sound,
     thread_count,
 )
@@ -43,6 +44,7 @@ def warn_of_gap(
     run: Run,
     certified: bool,
     *,
+    scales: str | None = None,
     advice: str = "Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing",
     stacklevel: int,
 ) -> None:
@@ -50,7 +52,8 @@ def warn_of_gap(
     warnings.warn(
         f"fit stopped after {after} short of tol={tol}"
         + (f", at a relative duality gap of {run.gap / run.objective:.2g}" if certified else "")
-        + f". {advice}.",
+        + f". {advice}."
+        + (f" {scales}." if scales else ""),
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
@@ -77,6 +80,10 @@ class NoBar:
 
     def set_postfix(self, **_: object) -> None:
         """Shows nothing."""
+
+
+#: The strength of the regularisation where training begins with a stream, whose length nobody knows.
+STREAM_ALPHA = 1e-4
 
 
 class Interrupted(KeyboardInterrupt):
@@ -107,9 +114,59 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
     #: What others have parameters for and this has not, and the value that it has there.
     _fixed: ClassVar[dict[str, Any]] = {}
 
+    #: Parameters whose "auto" is decided by what training begins with, and what it means where that is not known.
+    _undecided: ClassVar[dict[str, Any]] = {"alpha": STREAM_ALPHA}
+
+    #: What "auto" means for them since.
+    _decided: dict[str, Any] = {}  # noqa: RUF012 - never changed, only replaced
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        cls._refuse_c(params, TypeError)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as every estimator of scikit-learn does.
+
+        Parameters
+        ----------
+        **params : dict
+            Their names and values.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        self._refuse_c(params, ValueError)
+        super().set_params(**params)
+        return self
+
+    @classmethod
+    def _refuse_c(cls, params: dict[str, Any], error: type[Exception]) -> None:
+        """Says what to do instead to those who come from SVC."""
+        if "C" in params and "alpha" not in cls._fixed:
+            raise error(
+                f"{cls.__name__} has no parameter 'C': alpha=1/(C * n_samples) means the same, n_samples being that of fit; "
+                "alpha='auto', the default, is C=1"
+            )
+
     def _choice(self, name: str) -> Any:
-        """The value of a parameter, or what stands in its place where there is no such parameter."""
-        return self._fixed[name] if name in self._fixed else getattr(self, name)
+        """The value of a parameter, what "auto" means there, or what stands in its place where there is none."""
+        if name in self._fixed:
+            return self._fixed[name]
+        value = getattr(self, name)
+        if name in self._undecided and isinstance(value, str) and value == "auto":
+            return self._decided.get(name, self._undecided[name])
+        return value
+
+    def _decide(self, data: Data, *, stream: bool) -> dict[str, Any]:
+        """What "auto" means where training begins with these examples, all there are or the first of a stream."""
+        return {"alpha": STREAM_ALPHA if stream else 1.0 / data.n}
 
     @abstractmethod
     def _make_trainer(
@@ -149,6 +206,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
     ) -> tuple[Data, np.ndarray]:
         """Examples as trainers take them, and their classes: ``classes``, or all that occur."""
+        if reset:
+            self._decided = {}
         # Weights that exist stay in their precision.
         dtype: Any = [np.float64, np.float32] if reset else np.dtype(self._trainer.made.dtype)
         X, y = validate_data(
@@ -237,6 +296,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if going_on:
                 run = Run(self._own_trainer(data), self._seed, self._epoch)
             else:
+                self._decided = self._decide(data, stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
@@ -282,7 +342,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                     fit.stop()
         if self.tol is not None and fit.outcome == "exhausted":
             certified = certify and self._has_certificate()
-            warn_of_gap(f"max_iter={self.max_iter} epochs", self.tol, run, certified, stacklevel=5)
+            after, scales = f"max_iter={self.max_iter} epochs", scale_advice(data.X)
+            warn_of_gap(after, self.tol, run, certified, scales=scales, stacklevel=5)
 
     def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], object] | None:
         """Shows how many rows were visited."""
@@ -321,6 +382,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if first:
                 random = check_random_state(self.random_state)
                 seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+                self._decided = self._decide(data, stream=True)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
             else:
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)

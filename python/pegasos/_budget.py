@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
-from pegasos._data import Data, thread_count
+from pegasos._data import Data, scale_advice, thread_count
 from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ class Budget(Room):
     bounded = True
 
     def check_kernel(self) -> None:
-        budget, kernel = self.machine.budget, self.machine.kernel
+        budget, kernel = self.machine._choice("budget"), self.machine.kernel
+        if self.machine._choice("fit_intercept"):
+            raise ValueError(
+                f"fit_intercept=True does not go with budget={budget}: support vectors on a budget have none; use "
+                "fit_intercept='auto' or False"
+            )
         if not isinstance(kernel, str) or kernel == "precomputed":
             raise ValueError(
                 f"budget={budget} needs a kernel of features, as support vectors outlive the "
@@ -67,9 +73,9 @@ class Budget(Room):
             )
 
     def limits(self) -> dict[str, Any]:
-        if self.machine.budget is None:
+        if self.machine._choice("budget") is None:
             return super().limits()
-        budget = int(self.machine.budget)
+        budget = int(self.machine._choice("budget"))
         # Errors that maintenance has made long ago are to be forgotten. Vectors that were removed are not part
         # of the average either, so where they are, it must be short to do no harm.
         removes = self.machine._choice("maintenance") in ("remove", "random")
@@ -78,13 +84,13 @@ class Budget(Room):
     def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
         machine = self.machine
         order = machine._order(data.n)
-        machine._refuse_dual(f"budget={machine.budget}" if certify else "warm_start=True")
+        machine._refuse_dual(f"budget={machine._choice('budget')}" if certify else "warm_start=True")
         machine.__dict__.pop("refit_path_", None)
         refine = machine._choice("refine")
         for left in reversed(range(machine._choice("refine_rounds") if refine else 1)):
             self._place(run, data, order)
             if refine and run.trainer.facts.spans:
-                alphas = np.array([machine.alpha])
+                alphas = np.array([machine._choice("alpha")])
                 machine._solve(run, data, alphas, last=left == 0, stacklevel=7)
 
     def _place(self, run: Run, data: Data, order: str | np.ndarray) -> None:
@@ -109,7 +115,7 @@ class Budget(Room):
 class BudgetedMachine(KernelMachine):
     """A kernel machine that may have a budget, and what it has to tell of that."""
 
-    budget: int | None
+    budget: int | str | None
     history: int | None
     _records: list[tuple[int, int, int, float]]
 
@@ -149,10 +155,13 @@ class BudgetedMachine(KernelMachine):
     def _examples(
         self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
     ) -> tuple[Data, np.ndarray]:
-        self._room.check_kernel()
+        if reset and self.budget != "auto":
+            self._decided = {}
+            self._room.check_kernel()
         return super()._examples(X, y, sample_weight, classes, reset=reset)
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
+        self._room.check_kernel()
         self._records = []
         return super()._make_trainer(data, n_classes)
 
@@ -165,6 +174,11 @@ class BudgetedMachine(KernelMachine):
 
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         self._room.run_epochs(run, data, certify=certify)
+        if certify and isinstance(self.gamma, str) and self.kernel in ("rbf", "poly", "sigmoid"):
+            # Now that all rows have been looked at.
+            advice = scale_advice(data.X)
+            if advice is not None:
+                warnings.warn(f"{advice}, or give gamma as a number.", UserWarning, stacklevel=6)
 
     def _meet_others(self, run: Run) -> None:
         self._room.meet_others(run)

@@ -205,6 +205,41 @@ def is_positive(gram: np.ndarray) -> bool:
     return True
 
 
+#: How many times as large as the median feature the largest may be before somebody is told.
+_APART = 100.0
+
+#: And of how many numbers that is seen.
+_LOOKED_AT = 1_000_000
+
+
+def scale_advice(X: Any) -> str | None:
+    """What to say of features that are far larger than most; None where there are none.
+
+    Of some of the rows, or stored numbers, evenly chosen: the largest magnitude of each feature, but of those that are
+    always 0. The arrays may be anything by now.
+    """
+    sizes = np.zeros(X.shape[1])
+    if issparse(X):
+        step = -(-X.nnz // _LOOKED_AT) or 1
+        indices, values = X.indices[: X.nnz : step], X.data[: X.nnz : step]
+        inside = (indices >= 0) & (indices < len(sizes))
+        np.maximum.at(sizes, indices[inside], abs(values[inside]))
+    else:
+        step = -(-X.size // _LOOKED_AT) or 1
+        np.maximum(X[::step].max(axis=0), -X[::step].min(axis=0), out=sizes)
+    sizes = sizes[sizes > 0.0]
+    if not sizes.size:
+        return None
+    largest, median = float(sizes.max()), float(np.median(sizes))
+    if not (largest >= _APART * median and np.isfinite(largest)):
+        return None
+    scaler = "MaxAbsScaler" if issparse(X) else "StandardScaler"
+    return (
+        f"Features differ in scale: the largest values are about {largest:.2g}, those of the median feature {median:.2g}; "
+        f"scale them ({scaler})"
+    )
+
+
 @contextmanager
 def explaining(X: Any, estimator: Any) -> Iterator[None]:
     """Says in scikit-learn's words what is not finite: a number in ``X``, or what becomes of it."""

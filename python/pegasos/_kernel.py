@@ -10,6 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
 
 from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
@@ -18,6 +20,23 @@ from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
 from pegasos._refit import RefittedMachine
 from pegasos._unlimited import Unlimited
+
+
+#: Of more rows no exact machine is made unless it is asked for: a noisy problem of 50,000 takes a minute.
+MOST_EXACT = 50_000
+
+#: The budget of those.
+MANY_VECTORS = 1000
+
+#: Sparse rows of more features are not merged, as mergers are dense.
+MOST_MERGED = 4096
+
+
+def _intercept(trainer: Trainer, coefs: np.ndarray) -> np.ndarray:
+    """What a constant feature adds to the scores, given the coefficients of the vectors."""
+    constant = trainer.made.params.get("constant", 0.0)
+    found: np.ndarray = coefs.sum(axis=1, dtype=np.float64) * constant**2
+    return found.astype(coefs.dtype)
 
 
 class KernelPegasosClassifier(RefittedMachine):
@@ -48,9 +67,9 @@ class KernelPegasosClassifier(RefittedMachine):
         ``coef0 >= 0`` are; "sigmoid" and other "poly" are not known to be. What is precomputed, or comes from a
         callable, is looked at, unless ``tol=None`` and ``solver="pegasos"`` do not ask: a Cholesky factorisation,
         n^3/3 multiplications in double precision.
-    alpha : float, default=1e-4
+    alpha : float or "auto", default="auto"
         Strength of the regularisation, > 0: the papers' lambda. In terms of ``SVC``,
-        ``C = 1/(alpha n_samples)``.
+        ``C = 1/(alpha n_samples)``. "auto" is C = 1, ``1/n_samples``; 1e-4 where training begins by ``partial_fit``.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is ``1/(n_features X.var())``, "auto" ``1/n_features``; of the first batch, where
         training begins by ``partial_fit``.
@@ -58,10 +77,12 @@ class KernelPegasosClassifier(RefittedMachine):
         Of the "poly" kernel, >= 0.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
-    budget : int or None, default=None
-        The most support vectors there may ever be: the papers' B. None: every violator becomes one.
-    maintenance : {"merge", "project", "remove", "random"}, default="merge"
-        What happens when there is one too many, so that ``w`` changes least. "merge": the one with the
+    budget : int, None or "auto", default="auto"
+        The most support vectors there may ever be: the papers' B. None: every violator becomes one. "auto" is None, but
+        where ``fit`` has more than 50,000 rows of features and ``solver="auto"``: there it is 1000.
+    maintenance : {"auto", "merge", "project", "remove", "random"}, default="auto"
+        What happens when there is one too many, so that ``w`` changes least. "auto" is "merge" for ``kernel="rbf"``,
+        "project" for others and for sparse rows of more than 4096 features. "merge": the one with the
         smallest coefficients and the one that makes least of it become one between them; only for
         ``kernel="rbf"``, and support vectors are dense then. "project": the one with the smallest coefficients
         is projected onto the others. "remove": it goes. "random": any goes.
@@ -77,14 +98,18 @@ class KernelPegasosClassifier(RefittedMachine):
         this is often a tenth of the default, or less. False for the papers' algorithm.
     refine_rounds : int, default=1
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
-    multi_class : {"crammer_singer", "ovr", "ovo"}, default="crammer_singer"
+    fit_intercept : bool or "auto", default="auto"
+        Whether scores have an intercept: the weight of a constant feature of 3 beside the image of x, regularised as the
+        rest of w, so that all kernel values are larger by 9. Not on a budget. "auto": True where there is no budget and
+        ``solver`` is not "pegasos", as the papers have none.
+    multi_class : {"crammer_singer", "ovr", "ovo"}, default="ovo"
         How more than two classes are told apart, by whatever ``solver`` or budget: all in one problem, each from the
         others, or each from each, where pairs vote and the sums of their scores break ties, as in ``SVC``. The mean over
         the examples is over all of them in every problem, so that ``C = 1/(alpha n_samples)`` holds for all three.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Whether ``decision_function`` of ``multi_class="ovo"`` makes scores of the classes of the votes, as ``SVC``, or
         returns the scores of the pairs: (0, 1), (0, 2), ..., (1, 2), ..., > 0 for the first.
-    solver : {"pegasos", "auto", "dual"}, default="pegasos"
+    solver : {"pegasos", "auto", "dual"}, default="auto"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
         "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it
@@ -130,7 +155,13 @@ class KernelPegasosClassifier(RefittedMachine):
     support_ : ndarray of shape (n_sv,)
         The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``.
     dual_coef_ : ndarray of shape (1, n_sv), (n_classes, n_sv) or, of pairs, (n_classes (n_classes - 1)/2, n_sv)
-        Their coefficients: the scores of x are ``sum_j dual_coef_[:, j] k(x, support_vectors_[j])``.
+        Their coefficients: the scores of x are ``sum_j dual_coef_[:, j] k(x, support_vectors_[j]) + intercept_``.
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
+        The intercepts, 0 without ``fit_intercept``.
+    alpha_ : float
+        The ``alpha`` that the model was trained with.
+    budget_ : int or None
+        The ``budget`` that it was trained with.
     n_support_ : ndarray of shape (n_classes,)
         For how many of them each class has the largest coefficient.
     violation_counts_ : ndarray of shape (n_sv,)
@@ -175,8 +206,6 @@ class KernelPegasosClassifier(RefittedMachine):
 
     Notes
     -----
-    There is no intercept, as in the papers.
-
     Time: a row costs O(n_sv (n_features + n_classes)), an epoch at most n such rows, as the number of
     support vectors grows in proportion to the number of errors. Rows are scored 96 at a time, as one
     matrix product on all threads, and the scores still to come are corrected as coefficients change:
@@ -231,12 +260,12 @@ class KernelPegasosClassifier(RefittedMachine):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"rbf", "poly", "linear", "sigmoid", "precomputed"}), callable],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "budget": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "maintenance": [StrOptions({"merge", "project", "remove", "random"})],
+        "budget": [StrOptions({"auto"}), Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "maintenance": [StrOptions({"auto", "merge", "project", "remove", "random"})],
         "average": [
             "boolean",
             StrOptions({"uniform", "polynomial"}),
@@ -244,6 +273,7 @@ class KernelPegasosClassifier(RefittedMachine):
         ],
         "refine": ["boolean"],
         "refine_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "fit_intercept": [StrOptions({"auto"}), "boolean"],
         "multi_class": [StrOptions({"crammer_singer", "ovr", "ovo"})],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "solver": [StrOptions({"pegasos", "auto", "dual"})],
@@ -261,11 +291,19 @@ class KernelPegasosClassifier(RefittedMachine):
         "verbose": ["verbose"],
     }
 
-    _structure = ("kernel", "gamma", "degree", "coef0", "budget", "maintenance", "multi_class")
+    _structure = (
+        "kernel", "gamma", "degree", "coef0", "budget", "maintenance", "fit_intercept", "multi_class"
+    )
     _training = ("alpha", "average", "projection", "batch_size")
 
     # What Projectron has parameters for.
     _fixed: ClassVar[dict[str, Any]] = RefittedMachine._fixed | {"threshold": 0.0, "margin": False}
+
+    _undecided: ClassVar[dict[str, Any]] = RefittedMachine._undecided | {
+        "budget": None,
+        "maintenance": "project",
+        "fit_intercept": False,
+    }
 
     #: The rows of the fit, where the kernel is a callable.
     _fitted_X: Any
@@ -274,18 +312,19 @@ class KernelPegasosClassifier(RefittedMachine):
         self,
         kernel: str | Callable[[Any, Any], Any] = "rbf",
         *,
-        alpha: float = 1e-4,
+        alpha: float | str = "auto",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        budget: int | None = None,
-        maintenance: str = "merge",
+        budget: int | str | None = "auto",
+        maintenance: str = "auto",
         average: bool | str | int = True,
         refine: bool = True,
         refine_rounds: int = 1,
-        multi_class: str = "crammer_singer",
+        fit_intercept: bool | str = "auto",
+        multi_class: str = "ovo",
         decision_function_shape: str = "ovr",
-        solver: str = "pegasos",
+        solver: str = "auto",
         projection: bool = False,
         batch_size: int = 1,
         max_iter: int = 1,
@@ -309,6 +348,7 @@ class KernelPegasosClassifier(RefittedMachine):
         self.average = average
         self.refine = refine
         self.refine_rounds = refine_rounds
+        self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.decision_function_shape = decision_function_shape
         self.solver = solver
@@ -338,6 +378,18 @@ class KernelPegasosClassifier(RefittedMachine):
         return np.empty((0, 0)) if self.kernel == "precomputed" else super().support_vectors_
 
     @property
+    def intercept_(self) -> np.ndarray:
+        """The intercepts, (1,), (n_classes,) or (n_pairs,)."""
+        return _intercept(self._trainer, self.dual_coef_)
+
+    @property
+    def budget_(self) -> int | None:
+        """The budget that the model was trained with."""
+        check_is_fitted(self)
+        budget: int | None = self._made_with["budget"]
+        return budget
+
+    @property
     def support_(self) -> np.ndarray:
         """Their row numbers in X."""
         rows = self._arrays().result[1]
@@ -361,13 +413,13 @@ class KernelPegasosClassifier(RefittedMachine):
     @property
     def budget_bound_(self) -> float:
         """What the budget adds to the bound of Theorem 1: 2 mean_gradient_error_/sqrt(alpha)."""
-        return float(budget_bound(self.mean_gradient_error_, self.alpha))
+        return float(budget_bound(self.mean_gradient_error_, self.alpha_))
 
     @property
     def history_(self) -> dict[str, np.ndarray]:
         """What was recorded every ``history`` examples."""
         history = super().history_
-        return history | {"budget_bound": budget_bound(history["mean_gradient_error"], self.alpha)}
+        return history | {"budget_bound": budget_bound(history["mean_gradient_error"], self.alpha_)}
 
     # -- training
 
@@ -419,14 +471,29 @@ class KernelPegasosClassifier(RefittedMachine):
         # So that memory stays bounded.
         step = max(1, 2**22 // max(1, coefs.shape[1]))
         for start in range(0, X.shape[0], step):
-            parts.append(self._gram(X[start : start + step], vectors) @ coefs.T)
+            parts.append(self._gram(X[start : start + step], vectors) @ coefs.T + _intercept(trainer, coefs))
         scores = np.concatenate(parts).astype(trainer.made.dtype, copy=False)
         assert_all_finite(scores, input_name="the scores of X")
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     @property
     def _room(self) -> Room:
-        return Unlimited(self) if self.budget is None else Budget(self)
+        return Unlimited(self) if self._choice("budget") is None else Budget(self)
+
+    def _decide(self, data: Data, *, stream: bool) -> dict[str, Any]:
+        budget = self.budget
+        if budget == "auto":
+            finite = isinstance(self.kernel, str) and self.kernel not in ("precomputed", "linear")
+            many = not stream and data.n > MOST_EXACT and finite and self.solver == "auto"
+            budget = MANY_VECTORS if many else None
+            if many and self.verbose:
+                tqdm.write(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
+        wide = issparse(data.X) and data.X.shape[1] > MOST_MERGED
+        return super()._decide(data, stream=stream) | {
+            "budget": budget,
+            "maintenance": "merge" if self.kernel == "rbf" and not wide else "project",
+            "fit_intercept": budget is None and self.solver != "pegasos",
+        }
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         super()._settle(run, classes)

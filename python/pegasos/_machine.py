@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from pegasos._base import NoBar
 
 
+#: The feature whose weight is the intercept. It is regularised: in cross-validation on shells around a centre, where it
+#: matters most, 1 was 1.2 points below SVC, whose intercept is not, 3 and more 0.1 and less; 10 took half as long again.
+CONSTANT = 3.0
+
+
 class Exported:
     """The arrays of a trainer, exported when first asked for."""
 
@@ -352,6 +357,7 @@ class KernelMachine(_PegasosBase):
             "coef0": float(self.coef0),
             "degree": int(self.degree),
             "alpha": float(self._choice("alpha")),
+            "constant": CONSTANT if self._choice("fit_intercept") else 0.0,
             "projection": mean_weight if self._choice("projection") else None,
             "batch_size": int(self._choice("batch_size")),
             "average": average,

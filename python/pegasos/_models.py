@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors import numpy as safetensors
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
@@ -127,6 +128,7 @@ def save(estimator: Estimator, path: Path) -> None:
         "dual_objective": _encode(estimator.dual_objective_, "dual_objective_"),
         "seed": estimator._seed,
         "epoch": estimator._epoch,
+        "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
         "extra": estimator._extra(),
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
         "checksums": {tensor: _digest(values.tobytes()) for tensor, values in tensors.items()},
@@ -258,6 +260,12 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         raise ValueError(f"this version has no parameter {min(unknown)!r}")
     estimator.set_params(**params)
     estimator._validate_params()
+    # Once nothing was decided.
+    decided = {name: _decode(value) for name, value in state.get("decided", {}).items()}
+    if not decided.keys() <= estimator._undecided.keys() or "auto" in decided.values():
+        raise ValueError(f"it decides what cannot be decided: {decided}")
+    validate_parameter_constraints(estimator._parameter_constraints, decided, type(estimator).__name__)
+    estimator._decided = decided
     classes = _decode_classes(state["classes"])
     n_features = _whole(state, "n_features")
     estimator.n_features_in_ = n_features

@@ -147,6 +147,7 @@ class ProjectronClassifier(BudgetedMachine):
     # What a perceptron does without.
     _fixed: ClassVar[dict[str, Any]] = BudgetedMachine._fixed | {
         "alpha": 1.0,
+        "fit_intercept": False,
         "projection": False,
         "batch_size": 1,
         "solver": "pegasos",

@@ -30,11 +30,17 @@ _HELD_OUT = 0.1
 class RefittedMachine(BudgetedMachine):
     """A machine on a budget whose coefficients can be made the best that its support vectors allow."""
 
-    alpha: float
+    alpha: float | str
     tol: float | None
     cache_size: float
     multi_class: str
     refit_path_: dict[str, np.ndarray]
+
+    @property
+    def alpha_(self) -> float:
+        """The strength of the regularisation that the model was trained with."""
+        check_is_fitted(self)
+        return float(self._made_with["alpha"])
 
     @_fit_context(prefer_skip_nested_validation=True)
     def refit(
@@ -81,9 +87,9 @@ class RefittedMachine(BudgetedMachine):
         computed anew in each epoch. A stream needs O(B^2) and a batch.
         """
         check_is_fitted(self)
-        if self.budget is None:
+        if self._choice("budget") is None:
             raise ValueError("refit needs a model on a budget; without one, solver='auto' is exact")
-        alphas = _descending(self.alpha if alpha is None else alpha)
+        alphas = _descending(self._choice("alpha") if alpha is None else alpha)
         if cv is not None and alphas.size == 1:
             raise ValueError(f"cv chooses among several alphas, got {alpha!r}")
         with self._all_or_nothing():
@@ -196,6 +202,7 @@ class RefittedMachine(BudgetedMachine):
             )
         threads = thread_count(self.n_jobs)
         linear = PegasosClassifier(
+            "hinge",
             alpha=alpha,
             fit_intercept=False,
             multi_class=self.multi_class,

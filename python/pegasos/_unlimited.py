@@ -47,9 +47,10 @@ class Unlimited(Room):
             after = "steps of dual ascent without progress"
             warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
         certified = positive and machine._has_certificate() and machine.tol is not None
-        if fit.outcome == "exhausted" and certified and machine.max_iter > 1:
-            after = f"max_iter={machine.max_iter} epochs"
-            warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
+        if fit.outcome == "exhausted" and certified:
+            after = f"max_iter={machine.max_iter} epoch{'s' if machine.max_iter > 1 else ''}"
+            advice = "Use solver='auto', or increase max_iter, alpha or tol; tol=None asks nothing"
+            warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
 
     def _is_positive(self, run: Run, data: Data) -> bool:
         """Whether the kernel is known to be an inner product, as dual values need it."""

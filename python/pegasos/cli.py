@@ -165,6 +165,8 @@ def _column(text: str) -> str | int | None:
 
 
 _COUNT = _reader(int, "an int or 'none'", none=None)
+_BUDGET = _reader(int, "an int, 'none' or 'auto'", none=None, auto="auto")
+_STRENGTH = _reader(float, "a number or 'auto'", auto="auto")
 _WIDTH = _reader(float, "a number, 'scale' or 'auto'", scale="scale", auto="auto")
 _TOLERANCE = _reader(float, "a number or 'none'", none=None)
 _OFFSET = _reader(float, "a number or 'auto'", auto="auto")
@@ -193,23 +195,23 @@ _TABLE: list[tuple[str, str | None, list[Option]]] = [
     ]),
     ("train", "the problem", [
         Option("--loss", "loss", None, "what an example costs"),
-        Option("--alpha A", "alpha", float, "strength of the regularisation, > 0: smaller fits the examples more "
-            "closely and takes longer; C of other solvers is 1/(alpha n)"),
-        Option("--multi-class", "multi_class", None, "how more than two classes are told apart: all in one problem, or "
-            "each from the others (default: all in one for the hinge loss, ovr for others)"),
-        Option("--no-intercept", "fit_intercept", False, "scores are 0 where all features are"),
+        Option("--alpha A", "alpha", _STRENGTH, "strength of the regularisation, > 0: smaller fits the examples more "
+            "closely and takes longer; C of other solvers is 1/(alpha n), and 'auto' is C=1"),
+        Option("--multi-class", "multi_class", None, "how more than two classes are told apart: all in one problem "
+            "(hinge loss only), each from the others or, with --kernel, each from each"),
+        Option("--no-intercept", "fit_intercept", False, "no constant is added to the scores"),
         Option("--class-weight", "class_weight", None, "'balanced' makes every class as important as any other, "
             "however rare"),
     ]),
     ("train", "kernel machines", [
-        Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], "train a kernel machine, without an "
-            "intercept (default: a linear model)"),
+        Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], "train a kernel machine "
+            "(default: a linear model)"),
         Option("--gamma G", "gamma", _WIDTH, "of the kernel; 'scale' is 1 over the number of features and their "
             "variance, 'auto' 1 over their number"),
         Option("--degree N", "degree", int, "of 'poly'"),
         Option("--coef0 C", "coef0", float, "of 'poly' and 'sigmoid'"),
-        Option("--budget B", "budget", _COUNT, "the most support vectors there may be: constant time and memory, "
-            "however many the examples; 'none' keeps all"),
+        Option("--budget B", "budget", _BUDGET, "the most support vectors there may be: constant time and memory, "
+            "however many the examples; 'none' keeps all, 'auto' up to 50,000 examples and 1000 for more"),
         Option("--maintenance", "maintenance", None, "what happens to a support vector too many: it is merged with "
             "another, projected onto the others, or one is removed"),
         Option("--no-refine", "refine", False, "on a budget, leave the coefficients as the passes have left them; else "
@@ -315,7 +317,15 @@ def _parser() -> _Parser:
                 place = parsers[name].add_argument_group(heading)
             for option in options:
                 _add(place, option)
+    parsers["train"].add_argument("-C", "--C", action=_NoC, help=argparse.SUPPRESS)
     return parser
+
+
+class _NoC(argparse.Action):
+    """Says what to do instead to those who come from other solvers."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        parser.error("there is no C: --alpha 1/(C n) means the same, n being the number of examples; the default is C=1")
 
 
 def _add(place: argparse._ActionsContainer, option: Option) -> None:
@@ -342,7 +352,7 @@ def _takers(param: str | None) -> list[Any]:
 
 def _words(param: str | None) -> list[str]:
     """The strings that an estimator takes for a parameter."""
-    return sorted(_takers(param)[0]._parameter_constraints[param][0].options)
+    return sorted({word for taker in _takers(param) for word in taker._parameter_constraints[param][0].options})
 
 
 def _with_default(option: Option) -> str:
@@ -368,13 +378,13 @@ def _train(arguments: argparse.Namespace) -> None:
     # A model that took hours must not be lost to a misspelt folder.
     check_writable(arguments.output)
     # Nor must hours be spent on options that do not fit together.
-    _estimator(arguments, np.array([0, 1]))
+    _estimator(arguments)
     X, y, _ = io.read(arguments.data, label=arguments.label, format=arguments.format)
     if y is None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
         X = X.astype(np.float32)
-    model = _estimator(arguments, y)
+    model = _estimator(arguments)
     held_out: Any = None
     if arguments.test_size is not None:
         sizes = {"test_size": arguments.test_size, "stratify": y, "random_state": model.random_state}
@@ -401,7 +411,7 @@ def _train(arguments: argparse.Namespace) -> None:
     _print_aligned(lines | {"model": arguments.output})
 
 
-def _estimator(arguments: argparse.Namespace, y: np.ndarray) -> Any:
+def _estimator(arguments: argparse.Namespace) -> Any:
     """The estimator that the options describe."""
     given = {param: value for param, value in vars(arguments).items() if param in _OPTIONS}
     kernel = "kernel" in given
@@ -409,11 +419,7 @@ def _estimator(arguments: argparse.Namespace, y: np.ndarray) -> Any:
     for param in given:
         if estimator not in _takers(param):
             raise ValueError(f"{_OPTIONS[param]} {'does not go with' if kernel else 'needs'} --kernel")
-    model = estimator(**given)
-    if not kernel and "multi_class" not in given:
-        jointly = model.loss == "hinge" or len(np.unique(y)) == 2
-        model.set_params(multi_class="crammer_singer" if jointly else "ovr")
-    return model
+    return estimator(**given)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -490,7 +496,7 @@ def _classes(model: Any, most: int = 20) -> str:
 
 def _objective(model: Any) -> dict[str, str]:
     lines = {}
-    if isinstance(model, KernelMachine) and model.budget is not None:
+    if isinstance(model, KernelMachine) and model._choice("budget") is not None:
         lines["mean gradient error"] = f"{model.mean_gradient_error_:.4g}, for the budget"
         if math.isnan(model.objective_):
             # Without a refit none is evaluated, and none is what a stream minimises.

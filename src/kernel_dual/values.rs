@@ -20,6 +20,9 @@ const TOGETHER: usize = WIDTH;
 /// Kernel values of rows of so many features are worth keeping for a later round.
 const MANY: usize = 32;
 
+/// Rows are kept only where as many bytes are left for all else: whatever is small is taken unasked.
+const BESIDE: usize = 1 << 27;
+
 /// Products of this many numbers are not worth a second thread.
 const SMALL: usize = 1 << 20;
 
@@ -85,7 +88,8 @@ impl<S: Scalar> Cached<S> {
     /// How many of so many more rows there may be.
     pub fn room(&self, rows: usize) -> usize {
         let room = rows.min(self.left.load(Ordering::Relaxed));
-        let there = memory::check::<S>("kernel values", &[room, self.rows.len()]).is_ok();
+        let bytes = room.saturating_mul(self.rows.len()).saturating_mul(size_of::<S>());
+        let there = memory::check::<u8>("kernel values", &[bytes.saturating_add(BESIDE)]).is_ok();
         if there { room } else { 0 }
     }
 

@@ -8,6 +8,26 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from pegasos import KernelPegasosClassifier, PegasosClassifier
+
+
+def papers_linear(loss="hinge", **params):
+    """The papers' linear machine, whatever the defaults are: most laws and oracles are about it."""
+    return PegasosClassifier(loss, **{"alpha": 1e-4, "multi_class": "crammer_singer"} | params)
+
+
+def papers_kernel(kernel="rbf", **params):
+    """The papers' kernel machine, whatever the defaults are."""
+    papers = {
+        "alpha": 1e-4,
+        "budget": None,
+        "maintenance": "merge",
+        "fit_intercept": False,
+        "multi_class": "crammer_singer",
+        "solver": "pegasos",
+    }
+    return KernelPegasosClassifier(kernel, **papers | params)
+
 
 def labelled(seed, n, d, n_classes):
     """Rows of norm about 1, and classes that a linear model tells apart nine times in ten."""
@@ -81,7 +101,8 @@ def run_script():
             capture_output=True,
             text=True,
             timeout=timeout,
-            env={**os.environ, **environment},
+            # So that scripts find this file, too.
+            env={**os.environ, "PYTHONPATH": os.path.dirname(__file__), **environment},
         )
 
     return run

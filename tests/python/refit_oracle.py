@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel, sigmoid_kernel
 
-from pegasos import KernelPegasosClassifier
+from conftest import papers_kernel
 from pegasos.datasets import make_checkerboard, make_waveform
 
 #: Far below what is compared.
@@ -37,7 +37,7 @@ def waves(n=300, seed=0):
 
 def machine(*args, **params):
     common = dict(gamma=2.0, alpha=1e-3, budget=25, random_state=0)
-    return KernelPegasosClassifier(*args, **{**common, **params})
+    return papers_kernel(*args, **{**common, **params})
 
 
 def dense(X):

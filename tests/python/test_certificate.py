@@ -7,11 +7,10 @@ from itertools import pairwise
 import numpy as np
 import oracle
 import pytest
-from conftest import every_pair
+from conftest import every_pair, papers_linear
 from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from pegasos import PegasosClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 ALPHA = 0.05
@@ -30,7 +29,7 @@ def examples(dtype=np.float64, n=70):
 def fitted(X, y, weights=None, **params):
     """A fit that evaluates the objective, but does not stop for it."""
     default = {"solver": "pegasos", "alpha": ALPHA, "tol": 0.0, "max_iter": 3}
-    model = PegasosClassifier(**{**default, **params})
+    model = papers_linear(**{**default, **params})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y, sample_weight=weights)
@@ -287,7 +286,7 @@ def test_no_certificate_for_continued_training():
 
 def test_no_certificate_for_pieces():
     X, y, _ = examples()
-    for model in (fitted(X, y), PegasosClassifier(alpha=ALPHA)):
+    for model in (fitted(X, y), papers_linear(alpha=ALPHA)):
         model.partial_fit(X, y, classes=[0, 1])
         assert np.isnan(model.duality_gap_)
         assert np.isnan(model.dual_objective_)
@@ -308,7 +307,7 @@ def test_a_cold_fit_is_certified_whatever_came_before():
 def test_tol_is_kept(loss, average, tol, solver):
     X, y, weights = examples()
     params = {"solver": solver, "average": average, "max_iter": 2000}
-    model = PegasosClassifier(loss, alpha=ALPHA, tol=tol, **params)
+    model = papers_linear(loss, alpha=ALPHA, tol=tol, **params)
     model.fit(X, y, sample_weight=weights)
     assert model.n_iter_ < 2000
     assert model.duality_gap_ <= tol * model.objective_
@@ -318,7 +317,7 @@ def test_tol_is_kept(loss, average, tol, solver):
 @pytest.mark.parametrize("solver", ["auto", "pegasos"])
 def test_tol_is_kept_by_one_vs_rest(solver):
     X, y, _ = three(np.float64)
-    model = PegasosClassifier(
+    model = papers_linear(
         alpha=ALPHA, solver=solver, multi_class="ovr", tol=0.01, max_iter=2000
     ).fit(X, y)
     assert model.n_iter_ < 2000
@@ -329,19 +328,19 @@ def test_a_fit_short_of_tol_says_so():
     X, y, _ = examples()
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .* tol=1e-05.*gap"):
         params = {"solver": "pegasos", "tol": 1e-5, "max_iter": 2}
-        model = PegasosClassifier(alpha=ALPHA, **params).fit(X, y)
+        model = papers_linear(alpha=ALPHA, **params).fit(X, y)
     assert model.n_iter_ == 2
     assert model.duality_gap_ > 1e-5 * model.objective_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        PegasosClassifier(alpha=ALPHA, tol=None, max_iter=2).fit(X, y)
+        papers_linear(alpha=ALPHA, tol=None, max_iter=2).fit(X, y)
 
 
 @pytest.mark.parametrize("params", UNCERTIFIED, ids=str)
 def test_tol_without_certificate(params):
     """The fit ends when the loss has not come tol below its best for n_iter_no_change epochs."""
     X, y, _ = examples()
-    model = PegasosClassifier(
+    model = papers_linear(
         alpha=ALPHA, tol=0.01, n_iter_no_change=3, max_iter=500, random_state=0, **params
     )
     losses = model.fit(X, y).loss_curve_
@@ -358,7 +357,7 @@ def test_tol_without_certificate(params):
 
 def test_tol_of_a_warm_start():
     X, y, _ = examples()
-    model = PegasosClassifier(alpha=ALPHA, tol=0.05, max_iter=500, warm_start=True, random_state=0)
+    model = papers_linear(alpha=ALPHA, tol=0.05, max_iter=500, warm_start=True, random_state=0)
     model.fit(X, y)
     assert model.duality_gap_ <= 0.05 * model.objective_
     model.fit(X, y)

@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
-from conftest import INTERRUPT, every_pair
+from conftest import INTERRUPT, every_pair, papers_linear
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from pegasos import PegasosClassifier, load, save
+from pegasos import load, save
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 ALPHA = 0.02
@@ -35,7 +35,7 @@ def model_of(task="hinge", **params):
         default["loss"] = task
     else:
         default["multi_class"] = "ovr" if task == "ovr" else "crammer_singer"
-    return PegasosClassifier(**{**default, **params})
+    return papers_linear(**{**default, **params})
 
 
 def briefly(model, X, y, weights=None):
@@ -482,6 +482,7 @@ def test_bad_columns(task, value, index):
 
 
 INTERRUPTED = INTERRUPT + """
+from conftest import papers_linear
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -489,7 +490,7 @@ random = np.random.default_rng(0)
 n, d, classes = {n}, {d}, {classes}
 X = random.standard_normal(size=(n, d), dtype=np.float32)
 y = random.integers(classes, size=n)
-model = PegasosClassifier("{loss}", alpha={alpha}, max_iter=10**9, n_jobs=2, **{params})
+model = papers_linear("{loss}", alpha={alpha}, max_iter=10**9, n_jobs=2, **{params})
 late = interrupt({after}, lambda: model.fit(X, y))
 assert late < {latest}, late
 outputs = 1 if classes == 2 else classes
@@ -538,7 +539,7 @@ def test_a_loose_tolerance_is_reached_where_alpha_is_tiny(loss, tol):
     random = np.random.default_rng(0)
     X = random.normal(size=(20_000, 20))
     y = X @ random.normal(size=20) + 3.0 * random.normal(size=20_000) > 0
-    model = PegasosClassifier(loss, alpha=1e-7, tol=tol, max_iter=20, random_state=0).fit(X, y)
+    model = papers_linear(loss, alpha=1e-7, tol=tol, max_iter=20, random_state=0).fit(X, y)
     assert 0.0 <= model.duality_gap_ <= tol * model.objective_
 
 
@@ -551,7 +552,7 @@ def test_a_fit_ends_when_it_is_there(alpha, solver):
     n, k, d = 20_000, 20, 2**18
     arrays = np.full(n * k, k**-0.5), random.integers(0, d, n * k), np.arange(0, n * k + 1, k)
     X, y = sparse.csr_array(arrays, shape=(n, d)), random.integers(0, 2, n)
-    model = PegasosClassifier(alpha=alpha, solver=solver, tol=0.01, fit_intercept=False)
+    model = papers_linear(alpha=alpha, solver=solver, tol=0.01, fit_intercept=False)
     assert model.set_params(random_state=0).fit(X, y).n_iter_ == 1
     assert abs(model.duality_gap_) <= 0.01 * model.objective_
 

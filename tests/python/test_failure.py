@@ -5,15 +5,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import INTERRUPT
+from conftest import INTERRUPT, papers_linear
 from sklearn.exceptions import NotFittedError
 
-from pegasos import PegasosClassifier
 
 
 def model_of(**params):
     default = {"alpha": 0.05, "tol": None, "max_iter": 3, "random_state": 0}
-    return PegasosClassifier(**{**default, **params})
+    return papers_linear(**{**default, **params})
 
 
 def with_nan(X):
@@ -103,6 +102,7 @@ def test_an_interrupt_before_training_leaves_the_model(on, two_classes):
 
 
 INTERRUPTED = INTERRUPT + """
+from conftest import papers_linear
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -110,7 +110,7 @@ random = np.random.default_rng(0)
 n = {n}
 X = random.normal(size=(n, 4)).astype(np.float32)
 y = (X[:, 0] > 0).astype(int) if {classes} == 2 else np.arange(n) % {classes}
-model = PegasosClassifier(alpha=0.01, multi_class="ovr", max_iter=10**9, tol=None, n_jobs={n_jobs})
+model = papers_linear(alpha=0.01, multi_class="ovr", max_iter=10**9, tol=None, n_jobs={n_jobs})
 late = interrupt(1.0, lambda: model.fit(X, y))
 assert late < 0.5, late
 assert model.coef_.shape == ({problems}, 4) and np.isfinite(model.coef_).all()
@@ -137,12 +137,13 @@ def test_interrupt(n, classes, problems, n_jobs, run_script):
 
 
 BETWEEN_EPOCHS = INTERRUPT + """
+from conftest import papers_linear
 import numpy as np
 from pegasos import PegasosClassifier
 
 X = np.random.default_rng(0).normal(size=(100, 4))
 for shards in [1, 2] * 10:
-    model = PegasosClassifier(alpha=0.01, solver="pegasos", max_iter=10**9, tol=None, shards=shards)
+    model = papers_linear(alpha=0.01, solver="pegasos", max_iter=10**9, tol=None, shards=shards)
     interrupt(0.05, lambda: model.fit(X, X[:, 0] > 0))
     # Shards are put together at the end of an epoch. A single learner may have made its last step just now.
     least = model.t_ / 100 - (1 if shards == 1 else 0)

@@ -15,23 +15,19 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
+from conftest import papers_kernel, papers_linear
 import pegasos
-from pegasos import (
-    KernelPegasosClassifier,
-    OnlineGradientClassifier,
-    PegasosClassifier,
-    ProjectronClassifier,
-)
+from pegasos import OnlineGradientClassifier, ProjectronClassifier
 from pegasos._data import is_positive, rows_of, sound, thread_count
 
 ESTIMATORS = {
-    "linear": lambda: PegasosClassifier(random_state=0),
-    "squared": lambda: PegasosClassifier("squared_hinge", alpha=0.1, random_state=0),
-    "ovr": lambda: PegasosClassifier("log_loss", multi_class="ovr", random_state=0),
+    "linear": lambda: papers_linear(random_state=0),
+    "squared": lambda: papers_linear("squared_hinge", alpha=0.1, random_state=0),
+    "ovr": lambda: papers_linear("log_loss", multi_class="ovr", random_state=0),
     "online": lambda: OnlineGradientClassifier(delay=2),
-    "kernel": lambda: KernelPegasosClassifier(random_state=0),
-    "budget": lambda: KernelPegasosClassifier(budget=20, random_state=0),
-    "project": lambda: KernelPegasosClassifier(budget=20, maintenance="project", random_state=0),
+    "kernel": lambda: papers_kernel(random_state=0),
+    "budget": lambda: papers_kernel(budget=20, random_state=0),
+    "project": lambda: papers_kernel(budget=20, maintenance="project", random_state=0),
     "projectron": lambda: ProjectronClassifier(random_state=0),
 }
 
@@ -65,7 +61,7 @@ def gaps(model):
 )
 def test_kernels_that_are_not_positive_have_no_certificate(kernel, params, solver, examples):
     X, y = examples[0].toarray(), examples[1]
-    model = KernelPegasosClassifier(kernel, max_iter=50, solver=solver, random_state=0, **params)
+    model = papers_kernel(kernel, max_iter=50, solver=solver, random_state=0, **params)
     gap, objective = gaps(model.fit(X, y))
     assert np.isnan(gap) and np.isnan(model.dual_objective_) and np.isfinite(objective)
     # Until the loss stops falling, not at once.
@@ -82,7 +78,7 @@ def test_precomputed_kernels_are_looked_at(form, dtype):
     for rank in (1, 5, 100, 150):
         A = random.normal(size=(200, rank))
         positive = form((A @ A.T).astype(dtype))
-        model = KernelPegasosClassifier("precomputed", alpha=1e-2, solver="auto", random_state=0)
+        model = papers_kernel("precomputed", alpha=1e-2, solver="auto", random_state=0)
         gap, objective = gaps(model.fit(positive, y))
         assert -1e-5 * objective <= gap <= 1e-3 * objective
         signs = np.ones(rank)
@@ -109,7 +105,7 @@ def test_what_is_positive():
 
 def test_a_certificate_holds_with_poly_of_positive_coef0(examples):
     X, y = examples
-    model = KernelPegasosClassifier("poly", coef0=0.5, solver="auto", alpha=1e-2).fit(X, y)
+    model = papers_kernel("poly", coef0=0.5, solver="auto", alpha=1e-2).fit(X, y)
     gap, objective = gaps(model)
     assert 0 <= gap <= 1e-3 * objective
 
@@ -223,7 +219,7 @@ def test_arrays_that_lie_are_refused_by_every_method(dtype, corrupt, make, examp
 @pytest.mark.parametrize("form", ["csc", "coo", "bsr", "lil"])
 def test_other_formats_are_looked_at(form, examples):
     X, y = examples
-    model = PegasosClassifier().fit(X, y)
+    model = papers_linear().fit(X, y)
     good = X.asformat(form)
     assert (model.decision_function(good) == model.decision_function(X)).all()
     bad = X.tobsr((3, 3)) if form == "bsr" else good
@@ -234,7 +230,7 @@ def test_other_formats_are_looked_at(form, examples):
         bad.data[3] = [1.0]
     else:
         bad.indices[3] = 10**6
-    for call in (lambda: model.predict(bad), lambda: KernelPegasosClassifier().fit(bad, y)):
+    for call in (lambda: model.predict(bad), lambda: papers_kernel().fit(bad, y)):
         with pytest.raises(ValueError, match="X"):
             call()
 
@@ -294,6 +290,7 @@ def test_rewritten_meanwhile(make, examples):
 
 
 MEMORY = """
+from conftest import papers_kernel, papers_linear
 import resource, numpy as np, scipy.sparse as sp
 from pegasos import *
 resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
@@ -302,16 +299,16 @@ def wide(d):
     return sp.csr_matrix((np.ones(40), columns, np.arange(41)), shape=(40, d))
 y, many = np.arange(40) % 2, np.arange(200000) % 100000
 for call in (
-    lambda: PegasosClassifier().fit(wide(2**31 - 1), y),
-    lambda: PegasosClassifier().fit(wide(2**40), y),
+    lambda: papers_linear().fit(wide(2**31 - 1), y),
+    lambda: papers_linear().fit(wide(2**40), y),
     lambda: OnlineGradientClassifier().fit(wide(2**40), y),
-    lambda: KernelPegasosClassifier().fit(wide(2**62), y),
-    lambda: KernelPegasosClassifier(budget=20).fit(wide(2**31 - 1), y),
-    lambda: KernelPegasosClassifier(budget=20, maintenance="project").fit(wide(2**62), y),
+    lambda: papers_kernel().fit(wide(2**62), y),
+    lambda: papers_kernel(budget=20).fit(wide(2**31 - 1), y),
+    lambda: papers_kernel(budget=20, maintenance="project").fit(wide(2**62), y),
     lambda: ProjectronClassifier().fit(wide(2**62), y),
-    lambda: PegasosClassifier().fit(np.ones((200000, 2)), many),
-    lambda: KernelPegasosClassifier().fit(np.ones((200000, 2)), many),
-    lambda: KernelPegasosClassifier(budget=20000, gamma=1e3, alpha=1e-7, refine=False).fit(
+    lambda: papers_linear().fit(np.ones((200000, 2)), many),
+    lambda: papers_kernel().fit(np.ones((200000, 2)), many),
+    lambda: papers_kernel(budget=20000, gamma=1e3, alpha=1e-7, refine=False).fit(
         np.random.default_rng(0).normal(size=(60000, 20)), np.arange(60000) % 2
     ),
 ):
@@ -337,7 +334,7 @@ def test_two_rows_of_every_class(run_script):
         "import resource, numpy as np, pegasos\n"
         "X = np.random.default_rng(0).normal(size=(10_000, 5))\n"
         "y = np.arange(10_000) % 5000\n"
-        "model = pegasos.PegasosClassifier(alpha=1e-2, random_state=0)\n"
+        "model = pegasos.PegasosClassifier('hinge', alpha=1e-2, multi_class='crammer_singer', random_state=0)\n"
         "model.fit(X[:200], y[:200])\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "model.fit(X, y)\n"
@@ -367,11 +364,11 @@ def test_no_more_threads_are_started_than_a_few(run_script):
     """As the system counts them."""
     ran = run_script(
         "import os, numpy as np\n"
-        "from pegasos import KernelPegasosClassifier\n"
+        "from conftest import papers_kernel\n"
         "X, y = np.random.default_rng(0).normal(size=(200, 5)), np.arange(200) % 2\n"
-        "KernelPegasosClassifier(budget=20, n_jobs=1).fit(X, y)\n"
+        "papers_kernel(budget=20, n_jobs=1).fit(X, y)\n"
         "before = len(os.listdir('/proc/self/task'))\n"
-        "KernelPegasosClassifier(budget=20, n_jobs=3000).fit(X, y)\n"
+        "papers_kernel(budget=20, n_jobs=3000).fit(X, y)\n"
         "print(len(os.listdir('/proc/self/task')) - before, 4 * len(os.sched_getaffinity(0)))"
     )
     started, most = map(int, ran.stdout.split())
@@ -441,7 +438,7 @@ def test_labels_that_cannot_be_told_apart(examples):
     for labels in ([1, "a"], [None, "a"], [None, 1.0], [object(), 1], [(1,), (2,)]):
         y = np.empty(60, dtype=object)
         y[:] = (labels * 30)[:60]
-        for make in (PegasosClassifier, KernelPegasosClassifier):
+        for make in (papers_linear, papers_kernel):
             with pytest.raises(ValueError, match="label"):
                 make().fit(X, y)
             with pytest.raises(ValueError, match="label"):
@@ -451,28 +448,28 @@ def test_labels_that_cannot_be_told_apart(examples):
 def test_classes_that_cannot_be_told_apart(examples):
     X, y = examples
     with pytest.raises(ValueError, match="classes must hold labels of one kind"):
-        PegasosClassifier().partial_fit(X, y, classes=np.array([0, "a", None], dtype=object))
+        papers_linear().partial_fit(X, y, classes=np.array([0, "a", None], dtype=object))
 
 
 def test_strange_parameters_have_clear_words(examples):
     X, y = examples
     with pytest.raises(ValueError, match="alpha must be so large that 1/alpha is finite, got 5e-324"):
-        PegasosClassifier(alpha=5e-324).fit(X, y)
+        papers_linear(alpha=5e-324).fit(X, y)
     with pytest.raises(ValueError, match="max_iter"):
-        PegasosClassifier(max_iter=2**63).fit(X, y)
+        papers_linear(max_iter=2**63).fit(X, y)
     with pytest.raises(ValueError, match="overflow"):
-        PegasosClassifier(t0=1e300).fit(X, y)
+        papers_linear(t0=1e300).fit(X, y)
 
 
 def test_no_attributes_of_other_estimators():
     for name in ("loss", "shards", "learning_rate", "early_stopping"):
-        assert not hasattr(KernelPegasosClassifier(), name)
+        assert not hasattr(papers_kernel(), name)
     for name in ("shards", "early_stopping", "solver", "projection", "batch_size", "t0"):
         assert not hasattr(OnlineGradientClassifier(), name)
     for name in ("alpha", "projection", "batch_size", "solver"):
         assert not hasattr(ProjectronClassifier(), name)
     for name in ("radius", "delay"):
-        assert not hasattr(PegasosClassifier(), name)
+        assert not hasattr(papers_linear(), name)
 
 
 def test_predictions_are_products(examples):
@@ -480,7 +477,7 @@ def test_predictions_are_products(examples):
     X, y = examples
     for kind in (np.float32, np.float64):
         for multi in (y, np.arange(60) % 3, np.arange(60) % 20):
-            model = PegasosClassifier(multi_class="ovr", max_iter=5).fit(X.astype(kind), multi)
+            model = papers_linear(multi_class="ovr", max_iter=5).fit(X.astype(kind), multi)
             for dtype in (np.float32, np.float64, np.int64):
                 rows = sparse.vstack([(3 * X).astype(dtype)] * 2, format="csr")
                 want = rows @ model.coef_.T.astype(np.float64) + model.intercept_
@@ -495,6 +492,6 @@ def test_svc_agrees_where_the_kernel_is_precomputed():
     X = random.normal(size=(150, 3))
     y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
     gram = np.exp(-((X[:, None] - X) ** 2).sum(2))
-    ours = KernelPegasosClassifier("precomputed", alpha=1e-3, solver="dual", tol=1e-6).fit(gram, y)
+    ours = papers_kernel("precomputed", alpha=1e-3, solver="dual", tol=1e-6).fit(gram, y)
     theirs = SVC(kernel="precomputed", C=1 / (1e-3 * 150)).fit(gram, y)
     assert np.mean(ours.predict(gram) == theirs.predict(gram)) > 0.97

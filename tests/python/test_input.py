@@ -6,20 +6,19 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import every_pair
+from conftest import every_pair, papers_linear
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from pegasos import PegasosClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
 
 def model_of(**params):
     default = {"alpha": 0.05, "tol": None, "max_iter": 3, "random_state": 0}
-    return PegasosClassifier(**{**default, **params})
+    return papers_linear(**{**default, **params})
 
 
 def fits(X, y, **params):
@@ -336,7 +335,7 @@ BAD = {
 
 
 def test_every_parameter_is_in_the_list():
-    assert set(BAD) == set(PegasosClassifier().get_params())
+    assert set(BAD) == set(papers_linear().get_params())
 
 
 @pytest.mark.parametrize(
@@ -377,6 +376,7 @@ def test_counts_beyond_those_of_the_machine(name, same_as, value, examples):
 def test_more_threads_than_there_is_room_for(run_script):
     done = run_script(
         """
+from conftest import papers_linear
 import resource
 import numpy as np
 from pegasos import PegasosClassifier
@@ -385,7 +385,7 @@ from pegasos import PegasosClassifier
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
 random = np.random.default_rng(0)
 X, y = random.normal(size=(50, 3)), np.arange(50) % 3
-model = PegasosClassifier(multi_class="ovr", n_jobs=1_000_000, max_iter=2, tol=None)
+model = papers_linear(multi_class="ovr", n_jobs=1_000_000, max_iter=2, tol=None)
 print(model.fit(X, y).t_)
 """,
         OPENBLAS_NUM_THREADS="1",
@@ -482,6 +482,7 @@ def test_spoiled_csr(spoil, index, examples):
 
 # Other code than ours walks these matrices first, and does not check them.
 ELSEWHERE = """
+from conftest import papers_linear
 import sys
 import numpy as np
 from scipy import sparse
@@ -499,7 +500,7 @@ for params in ({"loss": "squared_hinge"}, {"early_stopping": True}, {"class_weig
         X = sparse.csr_matrix(random.normal(size=(60, 4)))
         getattr(X, name)[at] = value
         try:
-            PegasosClassifier(alpha=0.1, tol=0.1, random_state=0, **params).fit(X, y)
+            papers_linear(alpha=0.1, tol=0.1, random_state=0, **params).fit(X, y)
         except ValueError as error:
             assert "X" in str(error) or "ind" in str(error), error
             refused += 1
@@ -513,6 +514,7 @@ def test_spoiled_csr_that_others_would_read_first(run_script):
 
 
 RACE = """
+from conftest import papers_linear
 import threading, time, warnings
 import numpy as np
 from scipy import sparse
@@ -540,7 +542,7 @@ outcomes = {"fitted": 0, "refused": 0}
 end = time.monotonic() + 2.0
 while time.monotonic() < end:
     for n_jobs in (1, 2):
-        model = PegasosClassifier(multi_class="ovr", n_jobs=n_jobs, max_iter=2, tol=None)
+        model = papers_linear(multi_class="ovr", n_jobs=n_jobs, max_iter=2, tol=None)
         try:
             assert np.isfinite(model.fit(X, y).coef_).all()
             outcomes["fitted"] += 1
@@ -621,7 +623,7 @@ def problems(draw):
 @given(problems())
 def test_a_fit_is_refused_or_finite(problem):
     X, y, weight, params = problem
-    model = PegasosClassifier(**params)
+    model = papers_linear(**params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:

@@ -7,12 +7,12 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from conftest import INTERRUPT, every_pair
+from conftest import INTERRUPT, every_pair, papers_linear
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import SGDClassifier
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier, load, merge, save
+from pegasos import OnlineGradientClassifier, load, merge, save
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -24,9 +24,9 @@ def examples(task="hinge", dtype=np.float64, n=90, d=5):
     return X, y if task in ("jointly", "ovr") else (y > 0).astype(int)
 
 
-def model_of(task="hinge", estimator=PegasosClassifier, **params):
+def model_of(task="hinge", estimator=papers_linear, **params):
     default = {"alpha": 0.1, "random_state": 0, "tol": None}
-    if estimator is PegasosClassifier:
+    if estimator is papers_linear:
         default |= {"solver": "pegasos", "max_iter": 3}
     if task in LOSSES:
         default["loss"] = task
@@ -171,7 +171,7 @@ def test_models_whose_columns_have_other_names_do_not_merge():
     refused(named, "feature")
 
 
-@pytest.mark.parametrize("estimator", [PegasosClassifier, OnlineGradientClassifier])
+@pytest.mark.parametrize("estimator", [papers_linear, OnlineGradientClassifier])
 @pytest.mark.parametrize("task", oracle.TASKS)
 def test_copies_of_a_merged_model_go_on_alike(task, estimator, tmp_path):
     X, y = examples(task)
@@ -380,13 +380,14 @@ def test_shards_that_have_no_row(task, batch_size):
 def test_more_shards_than_there_is_room_for(run_script):
     done = run_script(
         """
+from conftest import papers_linear
 import numpy as np
 from pegasos import PegasosClassifier
 
 X, y = np.eye(90), np.arange(90) % 2
 for shards in (2**31, 2**62, 2**63 - 1):
     try:
-        PegasosClassifier(shards=shards, tol=None).fit(X, y)
+        papers_linear(shards=shards, tol=None).fit(X, y)
     except ValueError as error:
         print(shards, "shards" in str(error))
 """
@@ -438,6 +439,7 @@ def test_shards_go_on(task, average):
 
 
 INTERRUPTED = INTERRUPT + """
+from conftest import papers_linear
 import numpy as np
 from pegasos import PegasosClassifier
 
@@ -446,7 +448,7 @@ n, classes = {n}, {classes}
 X = random.standard_normal(size=(n, 4), dtype=np.float32)
 y = random.integers(classes, size=n)
 params = {{"solver": "pegasos", "multi_class": "ovr", "max_iter": 10**9, "tol": None, "n_jobs": 2}}
-model = PegasosClassifier(alpha=0.01, shards=2, **params)
+model = papers_linear(alpha=0.01, shards=2, **params)
 late = interrupt(1.5, lambda: model.fit(X, y))
 assert late < 0.5, late
 assert np.isfinite(model.coef_).all() and model.coef_.any()

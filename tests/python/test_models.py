@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import labelled
+from conftest import labelled, papers_linear
 from safetensors import numpy as safetensors
 from safetensors import safe_open
 from sklearn.base import clone
@@ -35,7 +35,7 @@ BINARY = (Y > 0).astype(int)
 def trained(X: Any = X, y: Any = Y, **params: Any) -> PegasosClassifier:
     """A model after a few epochs, whatever its parameters."""
     params = {"multi_class": "ovr", "max_iter": 3, "tol": None, "random_state": 7, **params}
-    return PegasosClassifier(**params).fit(X, y)
+    return papers_linear(**params).fit(X, y)
 
 
 def again(model: PegasosClassifier, folder: Path) -> PegasosClassifier:
@@ -129,7 +129,7 @@ def test_online_learners(form: Any, dtype: Any, params: dict[str, Any], tmp_path
 
 def test_sparse_stream_goes_on(tmp_path: Path) -> None:
     rows = sp.csr_matrix(np.where(np.abs(X) > 0.3, X, 0.0))
-    model = PegasosClassifier(multi_class="ovr", random_state=0)
+    model = papers_linear(multi_class="ovr", random_state=0)
     model.partial_fit(rows[:20], Y[:20], classes=[0, 1, 2])
     loaded = again(model, tmp_path)
     for start in range(20, 80, 20):
@@ -217,7 +217,7 @@ def test_parameters_that_no_file_can_hold(
 
 def test_what_is_no_fitted_estimator_of_ours(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
-        io.save(PegasosClassifier(), tmp_path / "model")
+        io.save(papers_linear(), tmp_path / "model")
     with pytest.raises(ValueError, match="Pegasos.* to be saved, got a SGDClass"):
         io.save(SGDClassifier().fit(X, Y), tmp_path / "model")
     with pytest.raises(ValueError, match="Pegasos.* to be saved, got a Ours"):

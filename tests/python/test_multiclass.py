@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import oracle
 import pytest
-from conftest import every_pair, labelled
+from conftest import every_pair, labelled, papers_linear
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier, merge
+from pegasos import OnlineGradientClassifier, merge
 
 ALPHA = 0.05
 #: The name of a kind here, and what the estimator calls it.
@@ -31,7 +31,7 @@ def examples(dtype=np.float64, n=80, d=3, n_classes=4):
 
 def model_of(kind, **params):
     default = {"alpha": ALPHA, "solver": "pegasos", "tol": None, "max_iter": 5, "random_state": 0}
-    return PegasosClassifier(**{**default, "multi_class": KINDS[kind], **params})
+    return papers_linear(**{**default, "multi_class": KINDS[kind], **params})
 
 
 def certified(kind, X, y, weights=None, **params):
@@ -299,7 +299,7 @@ def test_batches_of_a_single_class(kind, params):
 @pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
 def test_the_joint_loss_is_a_hinge(loss, multi_class):
     X, y, _ = examples()
-    for estimator in (PegasosClassifier, OnlineGradientClassifier):
+    for estimator in (papers_linear, OnlineGradientClassifier):
         model = estimator(loss, multi_class=multi_class)
         if multi_class == "ovr":
             assert model.partial_fit(X, y, range(4)).coef_.shape == (4, 3)
@@ -316,7 +316,7 @@ def test_the_joint_loss_is_a_hinge(loss, multi_class):
 
 @every_pair(
     kind=KINDS,
-    estimator=[PegasosClassifier, OnlineGradientClassifier],
+    estimator=[papers_linear, OnlineGradientClassifier],
     form=[np.asarray, sparse.csr_array],
     row=[0, 40, 79],
     value=[np.nan, np.inf, -np.inf, 1e300],
@@ -340,7 +340,7 @@ def test_bad_values(kind, estimator, form, row, value):
 
 
 @pytest.mark.parametrize("value", [3, -1, 2**31 - 1])
-@pytest.mark.parametrize("estimator", [PegasosClassifier, OnlineGradientClassifier])
+@pytest.mark.parametrize("estimator", [papers_linear, OnlineGradientClassifier])
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_columns(kind, estimator, value):
     X, y, _ = examples()

@@ -3,10 +3,10 @@
 import numpy as np
 import oracle
 import pytest
-from conftest import every_pair
+from conftest import every_pair, papers_linear
 from scipy import sparse
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from pegasos import OnlineGradientClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -38,7 +38,7 @@ def signs_of(y, positive=1):
 
 def model_of(order, **params):
     default = {"alpha": 0.3, "tol": None, "max_iter": 3, "sampling": order, "eta0": 0.4}
-    return PegasosClassifier(**{**default, "solver": "pegasos", **params})
+    return papers_linear(**{**default, "solver": "pegasos", **params})
 
 
 @every_pair(

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from pegasos import PegasosClassifier
+from conftest import papers_linear
 from refit_oracle import (
     EXACT, KERNELS, batches, best_of_many, best_of_two, board, coordinates, kernel_values, machine,
     objective, waves, weights, whatever_is_warned_of,
@@ -202,7 +202,7 @@ def test_one_against_the_rest():
     assert_allclose(model.objective_, total, rtol=1e-6)
     # The features of the span, by another factor.
     z = k @ np.linalg.inv(np.linalg.cholesky(rbf_kernel(Z, gamma=0.02))).T
-    linear = PegasosClassifier(
+    linear = papers_linear(
         alpha=1e-3, fit_intercept=False, multi_class="ovr", solver="dual", tol=1e-8, max_iter=10**5
     ).fit(z, y)
     assert_allclose(model.objective_, linear.objective_, rtol=1e-6)

@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import papers_linear
 from pegasos import OnlineGradientClassifier, PegasosClassifier
 
 WEIGHTS = (
@@ -42,16 +43,16 @@ STEPS = {(OnlineGradientClassifier, "check_class_weight_classifiers"): 1e-4}
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        PegasosClassifier(),
-        PegasosClassifier(multi_class="ovr"),
-        PegasosClassifier("log_loss", multi_class="ovr", average=True),
-        PegasosClassifier("squared_hinge"),
-        PegasosClassifier(solver="pegasos"),
-        PegasosClassifier(solver="dual"),
-        PegasosClassifier("log_loss", solver="dual", multi_class="ovr"),
-        PegasosClassifier(alpha=1.0, shards=2, tol=None, max_iter=20),
+        papers_linear(),
+        papers_linear(multi_class="ovr"),
+        papers_linear("log_loss", multi_class="ovr", average=True),
+        papers_linear("squared_hinge"),
+        papers_linear(solver="pegasos"),
+        papers_linear(solver="dual"),
+        papers_linear("log_loss", solver="dual", multi_class="ovr"),
+        papers_linear(alpha=1.0, shards=2, tol=None, max_iter=20),
         # With tol, the check's class weights of 1000 end it early: its loss leaps before it falls.
-        PegasosClassifier(alpha=1.0, sampling="blocks", batch_size=8, projection=True, tol=None),
+        papers_linear(alpha=1.0, sampling="blocks", batch_size=8, projection=True, tol=None),
         OnlineGradientClassifier(),
         OnlineGradientClassifier(delay=3, max_iter=10),
         OnlineGradientClassifier("log_loss", multi_class="ovr", radius=10.0, delay=3, max_iter=10),
@@ -66,7 +67,7 @@ def test_estimator_checks(estimator, check):
 
 
 def model_of(**params):
-    return PegasosClassifier(**{"alpha": 0.05, "tol": None, "max_iter": 4, **params})
+    return papers_linear(**{"alpha": 0.05, "tol": None, "max_iter": 4, **params})
 
 
 def same(a, b):
@@ -134,7 +135,7 @@ def test_copies_go_on_alike(params, dtype, duplicate, three_classes):
 @pytest.mark.parametrize("duplicate", [pickled, dumped, copy.deepcopy])
 def test_copies_keep_the_certificate(duplicate, two_classes):
     X, y = two_classes
-    model = PegasosClassifier(alpha=0.05, tol=0.1).fit(X, y)
+    model = papers_linear(alpha=0.05, tol=0.1).fit(X, y)
     twin = duplicate(model)
     assert twin.duality_gap_ == model.duality_gap_ > 0.0
     assert twin.objective_ == model.objective_
@@ -165,12 +166,12 @@ def test_clones_have_the_parameters_alone(two_classes):
 
 def test_parameters_are_the_signature():
     names = list(inspect.signature(PegasosClassifier).parameters)
-    assert sorted(PegasosClassifier().get_params()) == sorted(names)
+    assert sorted(papers_linear().get_params()) == sorted(names)
     for name in names:
         marker = object()
-        model = PegasosClassifier(**{name: marker})
+        model = papers_linear(**{name: marker})
         assert model.get_params(deep=False)[name] is marker
-        assert getattr(PegasosClassifier().set_params(**{name: marker}), name) is marker
+        assert getattr(papers_linear().set_params(**{name: marker}), name) is marker
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -193,7 +194,7 @@ def test_shapes(dtype, fit_intercept, two_classes, three_classes):
         assert np.mean(model.predict(X) == y) == model.score(X, y) > 0.8
 
 
-@pytest.mark.parametrize("estimator", [PegasosClassifier, OnlineGradientClassifier])
+@pytest.mark.parametrize("estimator", [papers_linear, OnlineGradientClassifier])
 @pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
 def test_more_than_two_classes_need_one_vs_rest_but_for_the_hinge(loss, estimator, three_classes):
     X, y = three_classes
@@ -272,7 +273,7 @@ def test_what_weights_mean_cannot_change(change, on, two_classes):
 
 def test_fit_and_partial_fit_mix(two_classes):
     X, y = two_classes
-    model = PegasosClassifier(alpha=0.05, tol=0.1).fit(X, y)
+    model = papers_linear(alpha=0.05, tol=0.1).fit(X, y)
     before = model.t_
     for n in (1, 60, 7):
         model.partial_fit(X[:n], y[:n])
@@ -493,7 +494,7 @@ def test_labels_and_weights_in_columns(series, two_classes):
 
 def test_same_objective_as_sgd_classifier(two_classes):
     X, y = two_classes
-    ours = PegasosClassifier("log_loss", alpha=0.1, tol=1e-5, max_iter=5000, random_state=0)
+    ours = papers_linear("log_loss", alpha=0.1, tol=1e-5, max_iter=5000, random_state=0)
     ours.fit(X, y)
     theirs = SGDClassifier("log_loss", alpha=0.1, max_iter=5000, tol=1e-9, random_state=0)
     # Their intercept is not regularised.
@@ -533,6 +534,7 @@ def test_a_model_in_use_while_it_learns():
 def test_fit_in_a_forked_child(run_script):
     done = run_script(
         """
+from conftest import papers_linear
 import multiprocessing
 import numpy as np
 from pegasos import PegasosClassifier
@@ -544,7 +546,7 @@ def fit(_=None):
     coef = b""
     for params in ({}, {"solver": "dual"}, {"shards": 2}, {"shards": 2, "n_jobs": 1}):
         params = {"multi_class": "ovr", "n_jobs": 2, "max_iter": 3, "tol": None, **params}
-        coef += PegasosClassifier(random_state=0, **params).fit(X, y).coef_.tobytes()
+        coef += papers_linear(random_state=0, **params).fit(X, y).coef_.tobytes()
     return coef
 
 here = fit()
@@ -564,4 +566,4 @@ def test_no_warning_on_a_good_fit(two_classes):
     X, y = two_classes
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        PegasosClassifier(alpha=0.05, tol=0.05).fit(X, y).predict(X)
+        papers_linear(alpha=0.05, tol=0.05).fit(X, y).predict(X)

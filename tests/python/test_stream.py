@@ -6,10 +6,9 @@ import pickle
 import numpy as np
 import oracle
 import pytest
-from conftest import every_pair
+from conftest import every_pair, papers_linear
 from scipy import sparse
 
-from pegasos import PegasosClassifier
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -30,7 +29,7 @@ def model_of(task, **params):
         default |= {"loss": task, "t0": 3000.0 if task == "squared_hinge" else 3.0}
     else:
         default["multi_class"] = "ovr" if task == "ovr" else "crammer_singer"
-    return PegasosClassifier(**{**default, **params})
+    return papers_linear(**{**default, **params})
 
 
 def classes_of(task):
@@ -128,7 +127,7 @@ def order_of(sampling, calls):
     """The order of a call: with steps of 1/t^2 and rows of an axis each, the sizes tell."""
     n = 8
     params = {"fit_intercept": False, "learning_rate": "invscaling", "power_t": 2.0, "alpha": 1e-9}
-    model = PegasosClassifier(sampling=sampling, random_state=5, **params)
+    model = papers_linear(sampling=sampling, random_state=5, **params)
     before = np.zeros(n)
     for _ in range(calls + 1):
         before = model.coef_[0].copy() if hasattr(model, "classes_") else before
@@ -139,7 +138,8 @@ def order_of(sampling, calls):
 MEMORY = """
 import numpy as np
 from scipy import sparse
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from conftest import papers_linear
+from pegasos import OnlineGradientClassifier
 
 d, random = 1_000_000, np.random.default_rng(0)
 
@@ -171,11 +171,11 @@ def grown(estimator, classes, **params):
     return more
 
 print(
-    grown(PegasosClassifier, 2),
-    grown(PegasosClassifier, 2, loss="log_loss", average=True),
-    grown(PegasosClassifier, 2, projection=True, sampling="storage"),
-    grown(PegasosClassifier, 3),
-    grown(PegasosClassifier, 3, multi_class="ovr", n_jobs=2),
+    grown(papers_linear, 2),
+    grown(papers_linear, 2, loss="log_loss", average=True),
+    grown(papers_linear, 2, projection=True, sampling="storage"),
+    grown(papers_linear, 3),
+    grown(papers_linear, 3, multi_class="ovr", n_jobs=2),
     grown(OnlineGradientClassifier, 2),
     grown(OnlineGradientClassifier, 3, delay=5, average="uniform"),
 )

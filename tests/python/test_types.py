@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import every_pair
+from conftest import every_pair, papers_linear
 from scipy import sparse
 
-from pegasos import PegasosClassifier
 
 
 def model_of(**params):
     default = {"alpha": 0.01, "tol": None, "max_iter": 3, "random_state": 0}
-    return PegasosClassifier(**{**default, **params})
+    return papers_linear(**{**default, **params})
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +294,7 @@ def test_python_copies_nothing(index, dtype, params, on, traced):
 
 
 MEMORY = """
+from conftest import papers_linear
 import resource, warnings
 import numpy as np
 from scipy import sparse
@@ -317,7 +317,7 @@ if {sparse}:
     size += indices.nbytes
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 small = slice(0, 100)
-model = PegasosClassifier(alpha=0.1, solver="{solver}", max_iter=2)
+model = papers_linear(alpha=0.1, solver="{solver}", max_iter=2)
 model.fit(X[small], y[small])
 before = peak()
 model.fit(X, y)
