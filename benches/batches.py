@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import harness
 from orders import objective, optimum, problems
-from pegasos import PegasosClassifier
+from harness import papers_linear
 
 SIZES = tuple(2**i for i in range(11))
 
@@ -48,7 +48,7 @@ def curve(
     random = np.random.default_rng(seed)
     examples = steps[-1] * batch
     stream = np.concatenate([random.permutation(len(y)) for _ in range(-(-examples // len(y)))])
-    model = PegasosClassifier(alpha=alpha, fit_intercept=False, solver="pegasos", batch_size=batch, tol=None)
+    model = papers_linear(alpha=alpha, fit_intercept=False, solver="pegasos", batch_size=batch, tol=None)
     done = 0
     for step in steps:
         model.set_params(sampling=stream[done * batch : step * batch])

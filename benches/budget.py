@@ -35,8 +35,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-from harness import head, load
-from pegasos import KernelPegasosClassifier
+from harness import head, load, papers_kernel
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import SETS
 
@@ -49,7 +48,7 @@ def row(part: str, data: str, setting: str, *numbers: float) -> None:
 
 
 def machine(strategy: str, budget: int, gamma: float, **params: Any) -> Any:
-    return KernelPegasosClassifier(
+    return papers_kernel(
         budget=budget, maintenance=strategy, gamma=gamma, tol=None, refine=False, **params
     )
 
@@ -90,7 +89,7 @@ def long_streams() -> None:
 def product_rates() -> tuple[float, float]:
     """GFLOP/s of products of matrices in float32: NumPy's, and ours as scores of a linear kernel are made of."""
     A = np.ones((1536, 1536), np.float32)
-    model = KernelPegasosClassifier("linear", n_jobs=1, tol=None, average=False)
+    model = papers_kernel("linear", n_jobs=1, tol=None, average=False)
     # Steps so short that every row violates the margin, and is a support vector.
     model.set_params(alpha=1e6).fit(A, np.arange(len(A)) % 2)
     work = 2e-9 * 1536**2

@@ -21,7 +21,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.svm import LinearSVC
 
 import harness
-from pegasos import PegasosClassifier
+from harness import papers_linear
 from problems import Split, source_code, topics
 
 
@@ -41,8 +41,8 @@ def epochs(run: harness.Run, name: str, data: Split, rounds: int) -> None:
     common: dict[str, Any] = dict(max_iter=1, tol=None, random_state=0)
     machines = {
         "SGDClassifier": lambda: SGDClassifier(**common),
-        "pegasos ovr": lambda: PegasosClassifier(multi_class="ovr", **common),
-        "pegasos joint": lambda: PegasosClassifier(**common),
+        "pegasos ovr": lambda: papers_linear(multi_class="ovr", **common),
+        "pegasos joint": lambda: papers_linear(**common),
     }
     results = [{machine: timed(make(), data) for machine, make in machines.items()} for _ in range(rounds)]
     for machine in machines:
@@ -63,12 +63,12 @@ def fits(run: harness.Run, name: str, data: Split, rounds: int) -> None:
         "SGDClassifier(alpha=1e-5)": lambda: SGDClassifier(alpha=1e-5, **seed),
         "LinearSVC()": lambda: LinearSVC(**seed),
         "LinearSVC(loss='hinge'; alpha=1e-5)": lambda: LinearSVC(loss="hinge", C=1e5 / n, **seed),
-        "pegasos()": lambda: PegasosClassifier(**seed),
-        "pegasos(tol=1e-2)": lambda: PegasosClassifier(tol=1e-2, **seed),
-        "pegasos(alpha=1e-5; tol=1e-2)": lambda: PegasosClassifier(alpha=1e-5, tol=1e-2, **seed),
-        "pegasos ovr()": lambda: PegasosClassifier(**ovr),
-        "pegasos ovr(tol=1e-2)": lambda: PegasosClassifier(tol=1e-2, **ovr),
-        "pegasos ovr(alpha=1e-5; tol=1e-2)": lambda: PegasosClassifier(alpha=1e-5, tol=1e-2, **ovr),
+        "pegasos()": lambda: papers_linear(**seed),
+        "pegasos(tol=1e-2)": lambda: papers_linear(tol=1e-2, **seed),
+        "pegasos(alpha=1e-5; tol=1e-2)": lambda: papers_linear(alpha=1e-5, tol=1e-2, **seed),
+        "pegasos ovr()": lambda: papers_linear(**ovr),
+        "pegasos ovr(tol=1e-2)": lambda: papers_linear(tol=1e-2, **ovr),
+        "pegasos ovr(alpha=1e-5; tol=1e-2)": lambda: papers_linear(alpha=1e-5, tol=1e-2, **ovr),
     }
     results = [{machine: timed(make(), data) for machine, make in machines.items()} for _ in range(rounds)]
     for machine in machines:

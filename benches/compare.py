@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 
-from harness import head
+from harness import head, papers_linear
 from pegasos import PegasosClassifier
 from problems import news20, table, words
 
@@ -58,13 +58,13 @@ def in_pairs(
 def epochs(name: str, X: Any, y: np.ndarray, pairs: int) -> None:
     """One epoch: a fit with max_iter=1. And the marginal epoch: a sixth of max_iter=7 less 1."""
     for sampling in ("shuffle", "blocks"):
-        ours = lambda: PegasosClassifier(max_iter=1, sampling=sampling, **COMMON)
+        ours = lambda: papers_linear(max_iter=1, sampling=sampling, **COMMON)
         theirs = lambda: SGDClassifier(max_iter=1, **COMMON)
         row("one epoch (s)", name, sampling, *in_pairs(ours, theirs, X, y, pairs))
     few = max(3, pairs // 3)
     for sampling in ("shuffle", "blocks"):
         one, seven = (
-            np.median([seconds(PegasosClassifier(max_iter=k, sampling=sampling, **COMMON), X, y)
+            np.median([seconds(papers_linear(max_iter=k, sampling=sampling, **COMMON), X, y)
                        for _ in range(few)]) for k in (1, 7)
         )
         one_sgd, seven_sgd = (
@@ -78,7 +78,7 @@ def epochs(name: str, X: Any, y: np.ndarray, pairs: int) -> None:
 def certificate(name: str, X: Any, y: np.ndarray) -> None:
     """The certified relative gap after one epoch; SGDClassifier has none."""
     for sampling in ("shuffle", "blocks"):
-        model = PegasosClassifier(sampling=sampling, max_iter=1, **(COMMON | dict(tol=1e-9)))
+        model = papers_linear(sampling=sampling, max_iter=1, **(COMMON | dict(tol=1e-9)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 
 import harness
-from pegasos import KernelPegasosClassifier, ProjectronClassifier
+from harness import papers_kernel
+from pegasos import ProjectronClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import SETS
 
@@ -61,7 +62,7 @@ def machines(data: str, d: int, seed: int) -> dict[Kind, Any]:
     same: dict[str, Any] = {"sampling": "storage", "random_state": seed}
 
     def pegasos(c: int, **params: Any) -> Any:
-        return KernelPegasosClassifier(gamma=c / d, **same | {"average": False, "refine": False} | params)
+        return papers_kernel(gamma=c / d, **same | {"average": False, "refine": False} | params)
 
     found: dict[Kind, Any] = {("unbudgeted", 0): pegasos(UNBUDGETED[data])}
     for (name, budget), (gammas, threshold) in SETTINGS.items():

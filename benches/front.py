@@ -44,7 +44,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from harness import Run, begin, load
+from harness import begin, load, papers_kernel, Run
 from pegasos import KernelPegasosClassifier, PegasosClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import SETS, Split, generated, split, table
@@ -107,7 +107,7 @@ def nystroem(n_components: int, gamma: float, last: Callable[..., Any], **params
 
 
 def per_row(C: float, rows: int | None = None, **params: Any) -> Any:
-    machine = PerRow(KernelPegasosClassifier(random_state=0, **params), C)
+    machine = PerRow(papers_kernel(random_state=0, **params), C)
     return FirstRows(machine, rows) if rows else machine
 
 

@@ -24,8 +24,27 @@ import numpy as np
 import sklearn
 
 import pegasos
+from pegasos import KernelPegasosClassifier, PegasosClassifier
 
 T = TypeVar("T")
+
+
+def papers_linear(loss: str = "hinge", **params: Any) -> PegasosClassifier:
+    """The papers' linear machine, whatever the defaults are."""
+    papers: dict[str, Any] = {"alpha": 1e-4, "multi_class": "crammer_singer"}
+    return PegasosClassifier(loss, **papers | params)
+
+
+def papers_kernel(kernel: Any = "rbf", **params: Any) -> KernelPegasosClassifier:
+    """The papers' kernel machine, whatever the defaults are."""
+    papers: dict[str, Any] = {
+        "alpha": 1e-4,
+        "budget": None,
+        "fit_intercept": False,
+        "multi_class": "crammer_singer",
+        "solver": "pegasos",
+    }
+    return KernelPegasosClassifier(kernel, **papers | params)
 
 
 def processor() -> str:

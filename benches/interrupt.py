@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from harness import head
-from pegasos import KernelPegasosClassifier, PegasosClassifier, ProjectronClassifier
+from harness import head, papers_kernel, papers_linear
+from pegasos import KernelPegasosClassifier, ProjectronClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,19 +58,19 @@ def fits(scale: float) -> dict[str, Callable[[], Any]]:
     square = np.exp(-0.01 * ((few[: size(4000), None, :8] - few[None, : size(4000), :8]) ** 2).sum(2))
 
     def machine(**params: Any) -> KernelPegasosClassifier:
-        return KernelPegasosClassifier(random_state=0, **params)
+        return papers_kernel(random_state=0, **params)
 
     def refit(budget: int, alpha: Any) -> Callable[[], Any]:
         model = machine(budget=budget, refine=False).fit(few, labels)
         return lambda: model.refit(few, labels, alpha=alpha)
 
     return {
-        "linear": lambda: PegasosClassifier(alpha=1e-8, max_iter=1000, solver="pegasos").fit(few, two),
-        "linear auto, one class against the rest": lambda: PegasosClassifier(
+        "linear": lambda: papers_linear(alpha=1e-8, max_iter=1000, solver="pegasos").fit(few, two),
+        "linear auto, one class against the rest": lambda: papers_linear(
             alpha=1e-8, max_iter=1000, multi_class="ovr", tol=1e-9
         ).fit(words, topics),
-        "linear, jointly": lambda: PegasosClassifier(alpha=1e-8, max_iter=1000, tol=1e-9).fit(wide, classes),
-        "linear, 10,000 classes": lambda: PegasosClassifier(tol=1e-6).fit(many, pairs),
+        "linear, jointly": lambda: papers_linear(alpha=1e-8, max_iter=1000, tol=1e-9).fit(wide, classes),
+        "linear, 10,000 classes": lambda: papers_linear(tol=1e-6).fit(many, pairs),
         "kernel, one pass": lambda: machine(alpha=1e-6).fit(wide, classes),
         "kernel, ten passes": lambda: machine(alpha=1e-6, max_iter=10).fit(few, labels),
         "kernel auto, two classes": lambda: machine(alpha=1e-7, solver="auto", tol=1e-6).fit(few, two),

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import harness
+from harness import papers_linear
 from pegasos import PegasosClassifier
 from problems import SETS, table, words
 
@@ -74,7 +75,7 @@ def objective(w: np.ndarray, X: Any, y: np.ndarray, alpha: float) -> float:
 
 def optimum(X: Any, y: np.ndarray, alpha: float, tol: float = 1e-6) -> PegasosClassifier:
     """A model whose objective and whose dual objective enclose min P as narrowly as tol."""
-    model = PegasosClassifier(alpha=alpha, fit_intercept=False, tol=tol, max_iter=20_000, random_state=0)
+    model = papers_linear(alpha=alpha, fit_intercept=False, tol=tol, max_iter=20_000, random_state=0)
     return model.fit(X, y)
 
 
@@ -83,7 +84,7 @@ def suboptimality(
 ) -> Iterator[float]:
     """Of the last iterate after these epochs. An epoch is a call of partial_fit: the bits of one long fit."""
     fixed = np.random.default_rng(seed).permutation(len(y))
-    model = PegasosClassifier(
+    model = papers_linear(
         alpha=alpha, fit_intercept=False, solver="pegasos", tol=None, random_state=seed,
         sampling=fixed if order == "fixed" else order,
     )

@@ -32,8 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from budget import row
-from harness import head, load
-from pegasos import KernelPegasosClassifier
+from harness import head, load, papers_kernel
 from problems import SETS
 
 #: What the relative gap must come down to.
@@ -55,7 +54,7 @@ CELLS: list[tuple[str, int, tuple[float, ...], tuple[float, ...], int]] = [
 
 
 def placed(X: np.ndarray, y: np.ndarray, budget: int, gamma: float, seed: int, passes: int) -> Any:
-    model = KernelPegasosClassifier(
+    model = papers_kernel(
         gamma=gamma, budget=budget, max_iter=passes, tol=None, refine=False, random_state=seed
     )
     return model.fit(X, y).set_params(tol=TOL)
@@ -65,7 +64,7 @@ def on_landmarks(landmarks: np.ndarray, classes: np.ndarray, gamma: float) -> An
     """A model whose support vectors are just these, whatever its coefficients."""
     y = np.resize(classes, len(landmarks))
     # Steps so short that every row violates the margin.
-    model = KernelPegasosClassifier(
+    model = papers_kernel(
         gamma=gamma, budget=len(landmarks), maintenance="remove", alpha=1e6, tol=None, refine=False
     )
     return model.fit(landmarks, y).set_params(tol=TOL)
@@ -132,7 +131,7 @@ def rounds() -> None:
         ):
             right = []
             for seed in range(5):
-                model = KernelPegasosClassifier(
+                model = papers_kernel(
                     gamma=c / X.shape[1], budget=budget, alpha=alpha, tol=TOL, random_state=seed, **params
                 )
                 right.append(100.0 * model.fit(X, y).score(X_test, y_test))
@@ -153,7 +152,7 @@ def times() -> None:
     d = X.shape[1]
 
     def ours(budget: int, c: float, alpha: float) -> Any:
-        return KernelPegasosClassifier(gamma=c / d, budget=budget, alpha=alpha, tol=TOL, random_state=0)
+        return papers_kernel(gamma=c / d, budget=budget, alpha=alpha, tol=TOL, random_state=0)
 
     for setting, model in (
         ("ours B=500 gamma=2/d alpha=1e-05", ours(500, 2, 1e-5)),

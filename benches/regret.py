@@ -34,7 +34,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import harness
-from pegasos import OnlineGradientClassifier, PegasosClassifier
+from harness import papers_linear
+from pegasos import OnlineGradientClassifier
 from problems import table
 
 #: Of "bound": the regulariser of "log", the rounds in which the drifting concept turns around.
@@ -61,7 +62,7 @@ def enclosed(X: np.ndarray, y: np.ndarray, radius: float, alpha: float) -> tuple
     small, large = 1e-9, 1.0
     m = 0.0 if alpha > 0.0 else np.sqrt(small * large)
     while True:
-        model = PegasosClassifier(alpha=alpha + m, fit_intercept=False, tol=1e-6, max_iter=20_000, random_state=0)
+        model = papers_linear(alpha=alpha + m, fit_intercept=False, tol=1e-6, max_iter=20_000, random_state=0)
         w = model.fit(X, y).coef_[0]
         norm = np.linalg.norm(w)
         lower = max(lower, model.dual_objective_ - m / 2 * radius**2)

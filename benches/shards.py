@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 import problems
-from harness import head
-from pegasos import PegasosClassifier
+from harness import head, papers_linear
 
 COMMON: dict[str, Any] = dict(alpha=1e-4, fit_intercept=False, random_state=0, solver="pegasos")
 
@@ -25,7 +24,7 @@ def further(X: np.ndarray, y: np.ndarray, **setting: Any) -> float:
     """Seconds of a further epoch."""
     took = []
     for max_iter in (1, 5):
-        model = PegasosClassifier(max_iter=max_iter, tol=None, **COMMON, **setting)
+        model = papers_linear(max_iter=max_iter, tol=None, **COMMON, **setting)
         start = time.perf_counter()
         model.fit(X, y)
         took.append(time.perf_counter() - start)
@@ -53,7 +52,7 @@ def main() -> None:
     for epochs in (1, 2, 4):
         objectives = []
         for shards in (1, 2):
-            model = PegasosClassifier(
+            model = papers_linear(
                 max_iter=epochs + shards - 1, tol=0.0, shards=shards, n_jobs=shards, **COMMON
             )
             objectives.append(model.fit(X, y).objective_)

@@ -35,8 +35,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
-from harness import Run, begin, load
-from pegasos import KernelPegasosClassifier, ProjectronClassifier
+from harness import begin, load, papers_kernel, Run
+from pegasos import ProjectronClassifier
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import SETS, Split, standardised
 
@@ -99,7 +99,7 @@ Fit = Callable[[np.ndarray, np.ndarray, float, int], Any]
 
 
 def machine(X: np.ndarray, y: np.ndarray, gamma: float, seed: int, **params: Any) -> Any:
-    model = KernelPegasosClassifier(gamma=gamma, tol=None, refine=False, random_state=seed, **params)
+    model = papers_kernel(gamma=gamma, tol=None, refine=False, random_state=seed, **params)
     return model.fit(X, y)
 
 

@@ -41,6 +41,7 @@ from sklearn.utils.extmath import row_norms
 
 import harness
 from orders import objective, optimum, problems
+from harness import papers_linear
 from pegasos import PegasosClassifier
 
 EPOCHS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100)
@@ -125,7 +126,7 @@ def bounds(run: harness.Run, name: str, X: sp.csr_matrix, y: np.ndarray, alpha: 
     """The rows of "bound" of one problem, and whether all that is promised to be under them was."""
     radius = float(row_norms(X).max())
     best, least = exact.coef_[0], exact.objective_
-    plain = PegasosClassifier(alpha=alpha, fit_intercept=False, solver="pegasos", tol=None)
+    plain = papers_linear(alpha=alpha, fit_intercept=False, solver="pegasos", tol=None)
     held = []
 
     at = points(run.pick(quick=100_000, full=1_000_000, tiny=1000))
@@ -159,7 +160,7 @@ def certificates(run: harness.Run, name: str, X: Any, y: np.ndarray, alpha: floa
     least = exact.dual_objective_
     for solver in ("pegasos", "auto"):
         for epochs in EPOCHS[: run.pick(quick=10, full=None, tiny=2)]:
-            model = PegasosClassifier(
+            model = papers_linear(
                 alpha=alpha, fit_intercept=False, solver=solver, tol=1e-12, max_iter=epochs, random_state=0
             ).fit(X, y)
             gap = model.duality_gap_ / least

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Ascent, FAR, MOST, Policy, Problem};
+use super::rescue::Fallback;
+use super::{Ascent, FAR, MOST, Policy, Problem, UNKNOWN};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::evaluation::Evaluation;
@@ -26,22 +27,25 @@ const WINDOW: usize = 256;
 /// Linear problems over the same rows: one, or one class against the rest for every class. They are trained side by side,
 /// on the threads of the current rayon pool.
 pub struct LinearProblems<S: Scalar, L: Loss> {
-    parts: Vec<Part<S, L>>,
+    pub(super) parts: Vec<Part<S, L>>,
     /// Epochs of dual ascent.
-    climbed: u64,
+    pub(super) climbed: u64,
     /// What predicts for all problems, as long as none has gone on.
-    frozen: Option<Arc<Linear<S>>>,
+    pub(super) frozen: Option<Arc<Linear<S>>>,
     epoch: Option<Epoch<S, L>>,
     stage: Stage<S>,
 }
 
 /// A trainer, and dual ascent where that goes on in its stead.
 #[derive(Clone)]
-struct Part<S: Scalar, L: Loss> {
-    trainer: Trainer<Linear<S>, L>,
-    dual: Option<DualAscent<L>>,
+pub(super) struct Part<S: Scalar, L: Loss> {
+    pub(super) trainer: Trainer<Linear<S>, L>,
+    pub(super) dual: Option<DualAscent<L>>,
     /// Of a dual problem that is solved to the tolerance.
-    solved: Option<Certificate>,
+    pub(super) solved: Option<Certificate>,
+    /// The last certificate of dual ascent.
+    pub(super) last: Certificate,
+    pub(super) fallback: Option<Fallback<S>>,
 }
 
 impl<S: Scalar, L: Loss> Part<S, L> {
@@ -103,9 +107,16 @@ impl<S: Scalar, L: Loss> From<Trainer<Linear<S>, L>> for LinearProblems<S, L> {
 impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     /// Of these trainers, whose parameters but the loss's are the same.
     pub fn new(trainers: Vec<Trainer<Linear<S>, L>>) -> Self {
-        let part = |trainer| Part { trainer, dual: None, solved: None };
+        let part =
+            |trainer| Part { trainer, dual: None, solved: None, last: UNKNOWN, fallback: None };
         let parts = trainers.into_iter().map(part).collect();
         LinearProblems { parts, climbed: 0, frozen: None, epoch: None, stage: Stage::None }
+    }
+
+    /// Refuses so many trainers where there is no memory for them, twice, as they are copied.
+    #[cfg(feature = "python")]
+    pub(crate) fn check_room(count: usize) -> Result<(), Error> {
+        memory::check::<[Part<S, L>; 2]>("the problems", &[count])
     }
 
     /// The trainers; while dual ascent goes on, as it found them.
@@ -421,26 +432,33 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             Stage::DualEvaluation(evaluations, _) => {
                 for (part, evaluation) in parts.iter_mut().zip(evaluations) {
                     let (Some(evaluation), Some(dual)) = (evaluation, &mut part.dual) else {
-                        sum += part.solved.unwrap_or(super::UNKNOWN);
+                        sum += part.solved.unwrap_or(UNKNOWN);
                         continue;
                     };
                     let certificate = evaluation.finish(dual, data)?;
+                    part.last = certificate;
                     part.solved = (certificate.relative_gap() <= tol).then_some(certificate);
                     sum += certificate;
                 }
             }
             Stage::Evaluation(evaluations, _) => {
-                for (part, evaluation) in parts.iter().zip(evaluations) {
-                    sum += evaluation.finish(&part.trainer, data)?;
+                for (part, evaluation) in parts.iter_mut().zip(evaluations) {
+                    let found = evaluation.finish(&part.trainer, data)?;
+                    sum += part.fallback.as_mut().map_or(found, |fallback| {
+                        fallback.rival = found.primal;
+                        fallback.best()
+                    });
                 }
             }
-            _ => return Ok(Some(super::UNKNOWN)),
+            _ => return Ok(Some(UNKNOWN)),
         }
         Ok(Some(sum))
     }
 
     fn begin_ascent(&mut self, data: &Examples<'_, S>, _: usize) -> Result<(), Error> {
         self.frozen = None;
+        // Of all problems at once: what is asked for piece by piece would seem to be there.
+        memory::check::<[f64; 2]>("the dual variables", &[self.parts.len(), data.len()])?;
         for part in &mut self.parts {
             part.dual = Some(DualAscent::take_over(&part.trainer, data)?);
             part.trainer.forget_ledger();
@@ -560,6 +578,11 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             }
         }
         self.climbed = 0;
-        Ok(())
+        self.end_rescue()
+    }
+
+    fn begin_rescue(&mut self) -> Result<bool, Error> {
+        self.rescue()?;
+        Ok(true)
     }
 }

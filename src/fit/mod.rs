@@ -24,6 +24,8 @@
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and there are
 //!   few features, a leap ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
+//! * Where all epochs of that end at a gap of half the objective or more, some of averaged Pegasos, whose w is the model
+//!   where its objective is lower.
 //! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem.
 //! * Evaluations: of a linear problem they cost half an epoch, and come after epochs 1, 2, ..., 10, 12, 14, 16, 19, ...,
 //!   with gaps that grow by a fifth, so that no fit runs much longer than it must. In dual ascent they come when what a
@@ -40,6 +42,7 @@ mod kernel;
 mod linear;
 mod policy;
 mod refit;
+mod rescue;
 
 use crate::error::Error;
 use crate::examples::Examples;
@@ -50,6 +53,7 @@ use crate::trainer::Report;
 
 pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
+use policy::Watch;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
 pub use refit::Solving;
 #[cfg(feature = "python")]
@@ -149,6 +153,11 @@ pub trait Problem<S: Scalar>: Send {
     fn leap(&mut self, _data: &Examples<'_, S>, _tol: f64) -> Result<bool, Error> {
         Ok(false)
     }
+    /// Where dual ascent has got nowhere: from here on epochs are of averaged Pegasos, and the better of the two is what
+    /// the trainers get in the end. Says whether there is such a thing.
+    fn begin_rescue(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
     /// Gives the trainers what dual ascent has found, as if they had made it.
     fn end_ascent(&mut self, _data: &Examples<'_, S>) -> Result<(), Error> {
         Ok(())
@@ -193,24 +202,6 @@ enum State {
     Over(Outcome),
 }
 
-/// Decides when a quantity that ought to fall has stopped falling.
-#[derive(Clone, Debug)]
-struct Watch {
-    tol: f64,
-    patience: usize,
-    best: f64,
-    idle: usize,
-}
-
-impl Watch {
-    /// Whether `value` has not come `tol` below the best before for as many calls as there is patience.
-    fn is_over(&mut self, value: f64) -> bool {
-        self.idle = if value > self.best - self.tol { self.idle + 1 } else { 0 };
-        self.best = self.best.min(value);
-        self.idle >= self.patience
-    }
-}
-
 /// What a fit remembers beside the problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -228,6 +219,8 @@ pub(crate) struct Course {
     losses: Vec<f64>,
     /// Whether somebody has said that the epoch at hand is the last.
     stopped: bool,
+    /// What dual ascent had come to, where averaged Pegasos is to do better.
+    given_up: Option<Certificate>,
     watch: Watch,
     /// The bound [`STEPS`] steps ago.
     bound: f64,
@@ -253,6 +246,7 @@ impl Course {
             event: Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 },
             losses: Vec::new(),
             stopped: false,
+            given_up: None,
             watch,
             bound: f64::NEG_INFINITY,
         }
@@ -316,7 +310,10 @@ impl Course {
                 Ok(going(0))
             }
             State::Epoch => {
-                let rows = problem.visit(data, size)?;
+                let rows = match problem.visit(data, size) {
+                    Err(_) if self.given_up.is_some() => return Ok(self.end_of_rescue()),
+                    rows => rows?,
+                };
                 if rows > 0 {
                     return Ok(going(rows));
                 }
@@ -339,9 +336,11 @@ impl Course {
                     Ok(going(0))
                 }
             },
-            State::Evaluate { all } => match problem.evaluate(data, tol, all, size)? {
-                None => Ok(going(0)),
-                Some(certificate) => {
+            State::Evaluate { all } => match problem.evaluate(data, tol, all, size) {
+                Err(_) if self.given_up.is_some() => Ok(self.end_of_rescue()),
+                Err(error) => Err(error),
+                Ok(None) => Ok(going(0)),
+                Ok(Some(certificate)) => {
                     self.event.certificate = certificate;
                     self.judge(problem, data)
                 }
@@ -478,6 +477,13 @@ impl Course {
         self.judge(problem, data)
     }
 
+    /// The steps of averaged Pegasos have left the range of the numbers: it is as if there had been none.
+    fn end_of_rescue(&mut self) -> Progress {
+        self.event.certificate = self.given_up.unwrap_or(UNKNOWN);
+        self.state = State::Over(Outcome::Exhausted);
+        Progress::Epoch(self.event)
+    }
+
     /// What to do next, with or without a certificate of this epoch.
     fn judge<S: Scalar>(
         &mut self,
@@ -516,6 +522,16 @@ impl Course {
             over = self.watch.idle >= self.watch.patience;
         } else {
             over = self.watch.is_over(self.event.loss);
+        }
+        let nowhere = last && self.ascending && gap > MOST * primal;
+        let solver = self.policy.solver;
+        if nowhere && !self.stopped && solver == Solver::Auto && problem.begin_rescue()? {
+            self.given_up = Some(self.event.certificate);
+            (self.ascending, self.policy.solver) = (false, Solver::Pegasos);
+            self.policy.max_epochs += rescue::EPOCHS.min(self.policy.max_epochs);
+            // The end is looked at in any case.
+            self.evaluation = usize::MAX;
+            return Ok(self.end_of_epoch(State::Start));
         }
         if over && primal.is_nan() {
             self.state = State::Last;

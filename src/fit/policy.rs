@@ -103,3 +103,21 @@ pub enum Progress {
     /// The end.
     Over(Outcome),
 }
+
+/// Decides when a quantity that ought to fall has stopped falling.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    pub tol: f64,
+    pub patience: usize,
+    pub best: f64,
+    pub idle: usize,
+}
+
+impl Watch {
+    /// Whether `value` has not come `tol` below the best before for as many calls as there is patience.
+    pub fn is_over(&mut self, value: f64) -> bool {
+        self.idle = if value > self.best - self.tol { self.idle + 1 } else { 0 };
+        self.best = self.best.min(value);
+        self.idle >= self.patience
+    }
+}

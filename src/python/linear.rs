@@ -242,6 +242,7 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
 ) -> PyResult<Box<dyn Problem>> {
     let params = |loss: &L| linear_params.adapt(common.params(loss, 0)?);
     let mut trainers = Vec::new();
+    LinearProblems::<S, L>::check_room(losses.len())?;
     match start {
         Start::Zero { n_features, constant, .. } => {
             // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched:

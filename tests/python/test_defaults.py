@@ -180,3 +180,38 @@ def test_files_from_before_there_was_an_intercept(tmp_path, monkeypatch):
     for each in (model, again):
         each.partial_fit(X, y)
     assert (again.dual_coef_ == model.dual_coef_).all()
+
+
+def objective(model, X, y):
+    """By its formula, of two classes."""
+    margins = (X @ model.coef_[0] + model.intercept_[0]) * np.where(y, 1.0, -1.0)
+    loss = {"hinge": np.maximum(0.0, 1.0 - margins), "squared_hinge": np.maximum(0.0, 1.0 - margins) ** 2}[model.loss]
+    norm2 = (model.coef_**2).sum() + (model.intercept_**2).sum()
+    return model.alpha_ / 2.0 * norm2 + loss.mean()
+
+
+@pytest.mark.filterwarnings("ignore:fit stopped")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("largest", [1e3, 1e12])
+def test_where_nothing_converges_the_best_is_kept(largest, loss, dtype):
+    # So many features that there is no leap, of which few are of any use.
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 300))
+    y = X[:, :5].sum(axis=1) + random.normal(size=2000) > 0
+    X *= np.logspace(0, np.log10(largest), 300)
+    X = X.astype(dtype)
+    params = {"loss": loss, "max_iter": 20, "random_state": 0}
+    model = PegasosClassifier(**params).fit(X, y)
+    dual = PegasosClassifier(solver="dual", **params).fit(X, y)
+    short = PegasosClassifier(solver="pegasos", average=True, **params | {"max_iter": 10}).fit(X, y)
+    assert dual.duality_gap_ > 0.5 * dual.objective_
+    assert model.objective_ <= dual.objective_
+    assert model.objective_ <= 1.1 * short.objective_
+    exact = objective(model, X.astype(float), y)
+    assert model.objective_ == pytest.approx(exact, rel=1e-2 if dtype == np.float32 else 1e-6)
+    assert model.dual_objective_ <= model.objective_
+    again = PegasosClassifier(**params, n_jobs=1).fit(X, y)
+    assert (again.coef_ == model.coef_).all()
+    steps = model.t_
+    assert np.isfinite(model.partial_fit(X[:10], y[:10]).coef_).all() and model.t_ == steps + 10
