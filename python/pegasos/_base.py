@@ -164,7 +164,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             return self._decided.get(name, self._undecided[name])
         return value
 
-    def _decide(self, data: Data, *, stream: bool) -> dict[str, Any]:
+    def _decide(self, data: Data, n_classes: int, *, stream: bool) -> dict[str, Any]:
         """What "auto" means where training begins with these examples, all there are or the first of a stream."""
         return {"alpha": STREAM_ALPHA if stream else 1.0 / data.n}
 
@@ -296,7 +296,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if going_on:
                 run = Run(self._own_trainer(data), self._seed, self._epoch)
             else:
-                self._decided = self._decide(data, stream=False)
+                self._decided = self._decide(data, len(classes), stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         with self._learning(run, X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
@@ -382,7 +382,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
             if first:
                 random = check_random_state(self.random_state)
                 seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-                self._decided = self._decide(data, stream=True)
+                self._decided = self._decide(data, len(classes), stream=True)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
             else:
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)

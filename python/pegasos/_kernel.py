@@ -22,7 +22,7 @@ from pegasos._refit import RefittedMachine
 from pegasos._unlimited import Unlimited
 
 
-#: Of more rows no exact machine is made unless it is asked for: a noisy problem of 50,000 takes a minute.
+#: Of more rows no exact machine is made unless it is asked for: where labels are noisy 50,000 take some twenty seconds.
 MOST_EXACT = 50_000
 
 #: The budget of those.
@@ -100,8 +100,9 @@ class KernelPegasosClassifier(RefittedMachine):
         How often ``fit`` on a budget does both: ``max_iter`` epochs that place support vectors, and a refit.
     fit_intercept : bool or "auto", default="auto"
         Whether scores have an intercept: the weight of a constant feature of 3 beside the image of x, regularised as the
-        rest of w, so that all kernel values are larger by 9. Not on a budget. "auto": True where there is no budget and
-        ``solver`` is not "pegasos", as the papers have none.
+        rest of w, so that all kernel values are larger by 9. Not on a budget. "auto": True where there is no budget, but
+        not for ``solver="pegasos"``, as the papers have none, and several classes jointly, which take five times as long
+        with one and are no better for it.
     multi_class : {"crammer_singer", "ovr", "ovo"}, default="ovo"
         How more than two classes are told apart, by whatever ``solver`` or budget: all in one problem, each from the
         others, or each from each, where pairs vote and the sums of their scores break ties, as in ``SVC``. The mean over
@@ -480,7 +481,7 @@ class KernelPegasosClassifier(RefittedMachine):
     def _room(self) -> Room:
         return Unlimited(self) if self._choice("budget") is None else Budget(self)
 
-    def _decide(self, data: Data, *, stream: bool) -> dict[str, Any]:
+    def _decide(self, data: Data, n_classes: int, *, stream: bool) -> dict[str, Any]:
         budget = self.budget
         if budget == "auto":
             finite = isinstance(self.kernel, str) and self.kernel not in ("precomputed", "linear")
@@ -488,11 +489,12 @@ class KernelPegasosClassifier(RefittedMachine):
             budget = MANY_VECTORS if many else None
             if many and self.verbose:
                 tqdm.write(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
+        jointly = n_classes > 2 and self.multi_class == "crammer_singer"
         wide = issparse(data.X) and data.X.shape[1] > MOST_MERGED
-        return super()._decide(data, stream=stream) | {
+        return super()._decide(data, n_classes, stream=stream) | {
             "budget": budget,
             "maintenance": "merge" if self.kernel == "rbf" and not wide else "project",
-            "fit_intercept": budget is None and self.solver != "pegasos",
+            "fit_intercept": budget is None and self.solver != "pegasos" and not jointly,
         }
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:

@@ -64,7 +64,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut open: Vec<usize> =
             parts.filter(|(_, part)| !part.surveyed || !there(part.sums)).map(|(p, _)| p).collect();
         let found = side_by_side(&mut open, |_, &mut p| {
-            let mut shares = Vec::new();
+            let mut shares = [Vec::new(), Vec::new()];
             let sums = self.look(data, p, &mut shares);
             let part = &self.problems[p];
             let gap = sums.gap / n;
@@ -91,8 +91,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(sets)
     }
 
-    /// The sums of a problem, and the examples that have a share in its gap.
-    fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut Vec<(f64, u32)>) -> Sums {
+    /// The sums of a problem, and the examples that have a share in its gap: where there is an intercept those whose steps
+    /// would lower it, then those who would raise it; else all at first.
+    fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
         let outputs = self.outputs();
         let mut buffer = vec![0.0; 3 * outputs];
@@ -100,9 +101,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let (dual, coef) = rest.split_at_mut(outputs);
         for place in self.problems[p].spans.iter().cloned().flatten() {
             let (y, weight) = (self.labels[place], data.weight(self.numbers[place]));
+            let mut rises = false;
             let (share, loss, cross) = match self.loss.hinge_sign(p, y) {
                 Some(sign) => {
                     let (score, a) = (self.scores.get(p, place), self.dual.get(p, place));
+                    rises = self.kernel.by > 0.0 && sign > score;
                     let (margin, a) = (sign * score, sign * a);
                     let loss = (1.0 - margin).max(0.0);
                     (loss - a + a * margin, loss, a * margin)
@@ -117,7 +120,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             };
             sums.add(weight, share, loss, cross);
             if weight * share > 0.0 {
-                shares.push((weight * share, place as u32));
+                shares[usize::from(rises)].push((weight * share, place as u32));
             }
         }
         sums
@@ -138,17 +141,23 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 }
 
-/// The places with the largest shares, in ascending order.
-fn choose(mut shares: Vec<(f64, u32)>, most: usize) -> Vec<u32> {
+/// The places with the largest shares, in ascending order; of two lists as many from each, if there are. An intercept moves
+/// all scores: steps that all pull it to one side end where it has gone too far for everybody else.
+fn choose(shares: [Vec<(f64, u32)>; 2], most: usize) -> Vec<u32> {
     // Of those that are alike, some from everywhere.
     let mixed = |place: u32| place.wrapping_mul(0x9E37_79B9);
-    if most < shares.len() {
-        shares.select_nth_unstable_by(most, |a, b| {
-            b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)))
-        });
-        shares.truncate(most);
+    let [lower, raise] = shares.each_ref().map(Vec::len);
+    let first = lower.min((most / 2).max(most.saturating_sub(raise)));
+    let mut set = Vec::new();
+    for (mut shares, most) in shares.into_iter().zip([first, most - first]) {
+        if most < shares.len() {
+            shares.select_nth_unstable_by(most, |a, b| {
+                b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)))
+            });
+            shares.truncate(most);
+        }
+        set.extend(shares.into_iter().map(|share| share.1));
     }
-    let mut set: Vec<u32> = shares.into_iter().map(|share| share.1).collect();
     set.sort_unstable();
     set
 }

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracle
-from pegasos import load, save
+from pegasos import KernelPegasosClassifier, load, save
 from pegasos.datasets import make_checkerboard
 
 # The papers' machine is one pass, and says that it is far from the optimum.
@@ -53,6 +53,7 @@ AVERAGES = [
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
+        KernelPegasosClassifier(),
         papers_kernel(alpha=1e-2, max_iter=5, average=False),
         papers_kernel(alpha=1e-2, solver="auto", tol=1e-6),
         papers_kernel("poly", coef0=1.0, alpha=1e-2, solver="dual"),

@@ -43,6 +43,7 @@ STEPS = {(OnlineGradientClassifier, "check_class_weight_classifiers"): 1e-4}
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
+        PegasosClassifier(),
         papers_linear(),
         papers_linear(multi_class="ovr"),
         papers_linear("log_loss", multi_class="ovr", average=True),
