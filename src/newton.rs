@@ -57,6 +57,8 @@ const MOST_STEPS: usize = 60;
 pub(crate) struct Point {
     pub(crate) dual: Vec<f64>,
     pub(crate) w: Linear<f64>,
+    /// Whether the gap there is within the tolerance.
+    pub(crate) solved: bool,
 }
 
 /// A descent under way.
@@ -180,17 +182,9 @@ impl Descent {
         if !(primal.is_finite() && value.is_finite()) {
             return None;
         }
-        if self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
-            let mut w = self.shape.clone();
-            w.replace(|weights| weights.copy_from_slice(&image[..features]));
-            if let Some(&b) = image.get(features) {
-                w.set_intercept(b);
-            }
-            self.best = Some((value, Point { dual, w }));
-        }
         // The model will be that of the image, which a small lambda leaves far from w until the gradient
         // is far smaller still.
-        if primal - value <= tol * primal {
+        let solved = primal - value <= tol * primal && {
             let reached = lambda / 2.0 * inner(&image, &image)
                 + (0..n)
                     .zip(self.dots(data, &image)?)
@@ -198,9 +192,18 @@ impl Descent {
                         per_row(i) * loss.value_and_coef(&[score], data.label(i), &mut [0.0])
                     })
                     .sum::<f64>();
-            if reached - value <= tol * reached {
-                return Some(false);
+            reached - value <= tol * reached
+        };
+        if solved || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
+            let mut w = self.shape.clone();
+            w.replace(|weights| weights.copy_from_slice(&image[..features]));
+            if let Some(&b) = image.get(features) {
+                w.set_intercept(b);
             }
+            self.best = Some((value, Point { dual, w, solved }));
+        }
+        if solved {
+            return Some(false);
         }
         // The part of the gap that a gradient of 0 would not have.
         if lambda * inner(&away, &away) <= 0.1 * (primal - value) {

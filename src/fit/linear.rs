@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rescue::Fallback;
-use super::{Ascent, FAR, MOST, Policy, Problem, UNKNOWN};
+use super::{Ascent, FAR, LEAP_AFTER, MOST, Policy, Problem, UNKNOWN};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::evaluation::Evaluation;
@@ -207,7 +207,9 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> Result<Vec<(Option<Descent>, bool)>, Error> {
-        let far = (FAR * tol).min(MOST);
+        // Where dual ascent has not got there by itself, it is time to.
+        let patient = self.climbed <= LEAP_AFTER as u64;
+        let far = if patient { (FAR * tol).min(MOST) } else { tol };
         let begin = |part: &mut Part<S, L>| {
             let may_leap = |dual: &&mut DualAscent<L>| part.solved.is_none() && dual.may_leap(data);
             let Some(dual) = part.dual.as_mut().filter(may_leap) else {
