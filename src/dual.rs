@@ -473,15 +473,15 @@ impl<L: Loss> DualAscent<L> {
         leap.step(&self.loss, self.lambda, data, tol)
     }
 
-    /// Goes on from where a leap has come to, if that is the end or D is higher there; says whether.
+    /// Goes on from where a leap has come to, if D is higher there; says whether.
     pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
-        let Some(Point { dual, w, solved }) = leap.finish() else {
+        let Some(Point { dual, w }) = leap.finish() else {
             return false;
         };
         let dual = Table::column(dual);
         let old = (std::mem::replace(&mut self.dual, dual), std::mem::replace(&mut self.w, w));
-        if solved || self.dual_value(data) > before {
+        if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
             self.wake_all();
             (self.left, self.hope) = (LEFT, HOPE);

@@ -57,8 +57,6 @@ const MOST_STEPS: usize = 60;
 pub(crate) struct Point {
     pub(crate) dual: Vec<f64>,
     pub(crate) w: Linear<f64>,
-    /// Whether the gap there is within the tolerance.
-    pub(crate) solved: bool,
 }
 
 /// A descent under way.
@@ -200,7 +198,7 @@ impl Descent {
             if let Some(&b) = image.get(features) {
                 w.set_intercept(b);
             }
-            self.best = Some((value, Point { dual, w, solved }));
+            self.best = Some((value, Point { dual, w }));
         }
         if solved {
             return Some(false);

@@ -530,6 +530,8 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         if !matches!(self.stage, Stage::Leap(_)) {
             self.stage = Stage::Leap(self.begin_leaps(data, tol)?);
         }
+        // D must be higher than where a late leap began, within the tolerance maybe.
+        let tol = if self.climbed > LEAP_AFTER as u64 { tol / FAR } else { tol };
         let parts = &self.parts;
         let Stage::Leap(leaps) = &mut self.stage else {
             unreachable!("it was just begun");

@@ -24,8 +24,8 @@
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and there are
 //!   few features, a leap ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
-//! * Where all epochs of that end at a gap of half the objective or more, some of averaged Pegasos, whose w is the model
-//!   where its objective is lower.
+//! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
+//!   whose w is the model where its objective is lower.
 //! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem.
 //! * Evaluations: of a linear problem they cost half an epoch, and come after epochs 1, 2, ..., 10, 12, 14, 16, 19, ...,
 //!   with gaps that grow by a fifth, so that no fit runs much longer than it must. In dual ascent they come when what a
@@ -332,7 +332,8 @@ impl Course {
                     if self.policy.tol.is_none() {
                         return Ok(self.end_of_epoch(State::Start));
                     }
-                    self.state = State::Evaluate { all: self.is_last() };
+                    let all = self.is_last() || self.may_give_up();
+                    self.state = State::Evaluate { all };
                     Ok(going(0))
                 }
             },
@@ -477,13 +478,6 @@ impl Course {
         self.judge(problem, data)
     }
 
-    /// The steps of averaged Pegasos have left the range of the numbers: it is as if there had been none.
-    fn end_of_rescue(&mut self) -> Progress {
-        self.event.certificate = self.given_up.unwrap_or(UNKNOWN);
-        self.state = State::Over(Outcome::Exhausted);
-        Progress::Epoch(self.event)
-    }
-
     /// What to do next, with or without a certificate of this epoch.
     fn judge<S: Scalar>(
         &mut self,
@@ -523,12 +517,9 @@ impl Course {
         } else {
             over = self.watch.is_over(self.event.loss);
         }
-        let nowhere = last && self.ascending && gap > MOST * primal;
-        let solver = self.policy.solver;
-        if nowhere && !self.stopped && solver == Solver::Auto && problem.begin_rescue()? {
+        if self.may_give_up() && gap > MOST * primal && !self.stopped && problem.begin_rescue()? {
             self.given_up = Some(self.event.certificate);
             (self.ascending, self.policy.solver) = (false, Solver::Pegasos);
-            self.policy.max_epochs += rescue::EPOCHS.min(self.policy.max_epochs);
             // The end is looked at in any case.
             self.evaluation = usize::MAX;
             return Ok(self.end_of_epoch(State::Start));

@@ -213,11 +213,12 @@ def test_where_nothing_converges_the_best_is_kept(largest, loss, dtype):
     y = X[:, :5].sum(axis=1) + random.normal(size=2000) > 0
     X *= np.logspace(0, np.log10(largest), 300)
     X = X.astype(dtype)
-    params = {"loss": loss, "max_iter": 20, "random_state": 0}
+    params = {"loss": loss, "max_iter": 40, "random_state": 0}
     model = PegasosClassifier(**params).fit(X, y)
-    dual = PegasosClassifier(solver="dual", **params).fit(X, y)
+    dual = PegasosClassifier(solver="dual", **params | {"max_iter": 30}).fit(X, y)
     short = PegasosClassifier(solver="pegasos", average=True, **params | {"max_iter": 10}).fit(X, y)
     assert dual.duality_gap_ > 0.5 * dual.objective_
+    assert model.n_iter_ == 40
     assert model.objective_ <= dual.objective_
     assert model.objective_ <= 1.1 * short.objective_
     exact = objective(model, X.astype(float), y)
