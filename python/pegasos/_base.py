@@ -151,8 +151,8 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         """Says what to do instead to those who come from SVC."""
         if "C" in params and "alpha" not in cls._fixed:
             raise error(
-                f"{cls.__name__} has no parameter 'C': alpha=1/(C * n_samples) means the same, n_samples being that of fit; "
-                "alpha='auto', the default, is C=1"
+                f"{cls.__name__} has no parameter 'C': alpha=1/(C * n_samples) means the same, n_samples being that of "
+                "fit; alpha='auto', the default, is C=1"
             )
 
     def _choice(self, name: str) -> Any:

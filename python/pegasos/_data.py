@@ -235,8 +235,8 @@ def scale_advice(X: Any) -> str | None:
         return None
     scaler = "MaxAbsScaler" if issparse(X) else "StandardScaler"
     return (
-        f"Features differ in scale: the largest values are about {largest:.2g}, those of the median feature {median:.2g}; "
-        f"scale them ({scaler})"
+        f"Features differ in scale: the largest values are about {largest:.2g}, those of the median feature "
+        f"{median:.2g}; scale them ({scaler})"
     )
 
 

@@ -489,7 +489,8 @@ class KernelPegasosClassifier(RefittedMachine):
             budget = MANY_VECTORS if many else None
             if many and self.verbose:
                 tqdm.write(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
-        exact = budget is None and self.solver != "pegasos" and not stream
+        ascends = self.solver != "pegasos" and self._dual_obstacle() is None and self.kernel != "sigmoid"
+        exact = budget is None and ascends and not stream
         jointly = n_classes > 2 and self.multi_class == "crammer_singer"
         wide = issparse(data.X) and data.X.shape[1] > MOST_MERGED
         return super()._decide(data, n_classes, stream=stream) | {

@@ -106,6 +106,9 @@ def test_a_budget_has_no_intercept():
     # Nor several classes jointly; of two there is one machine only.
     assert not KernelPegasosClassifier(multi_class="crammer_singer").fit(X, y).intercept_.any()
     assert KernelPegasosClassifier(multi_class="crammer_singer").fit(X[:120], y[:120] > 0).intercept_.any()
+    # Nor who stays with Pegasos for another reason.
+    assert not KernelPegasosClassifier(batch_size=5, tol=None).fit(X, y).intercept_.any()
+    assert not KernelPegasosClassifier("sigmoid", gamma=0.01, tol=None).fit(X, y).intercept_.any()
     # Nor a stream, whose steps would be ten times as long.
     stream = KernelPegasosClassifier().partial_fit(X, y, classes=[0, 1, 2])
     assert not stream.intercept_.any() and stream.fit(X, y).intercept_.any()
