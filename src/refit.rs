@@ -1,8 +1,9 @@
-//! The best model in the span of landmarks: the SVM, solved there by the linear engine.
+//! The best model in the span of landmarks, or of the rows' own features, for one lambda after another.
 //!
 //! * Problem: `min P(w) = lambda/2 ||w||^2 + 1/n sum_i s_i loss(<w, z(x_i)>; y_i)` over the weights w of the features z
 //!   of a [`Span`]. As these are coordinates in an orthonormal basis, `||w||` is the norm in the space of the kernel, and
-//!   the certificate is that of the SVM restricted to the span.
+//!   the certificate is that of the SVM restricted to the span. Or over those of the rows' own features: `z(x) = x`, and
+//!   what follows is a path of linear models.
 //! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
 //! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 4
@@ -10,13 +11,14 @@
 //! * Several problems, one class against the rest for each or pairs of them: solved side by side where all features are
 //!   resident, one after the other where not, to the same bits.
 
-use crate::data::{Matrix, Window};
+use crate::data::{Matrix, Window, same_features};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
+use crate::memory;
 use crate::newton::Descent;
 use crate::order::Sampling;
 use crate::scalar::Scalar;
@@ -44,10 +46,25 @@ const WINDOW: usize = 1024;
 /// # Ok::<(), pegasos::Error>(())
 /// ```
 pub struct Refit<S, L> {
-    features: Features<S>,
+    space: Space<S>,
     losses: Vec<L>,
     /// One for each loss.
     parts: Vec<Part<L>>,
+}
+
+/// Where the weights live.
+enum Space<S> {
+    Span(Box<Features<S>>),
+    Rows(Rows),
+}
+
+/// The rows' own features.
+struct Rows {
+    n_examples: usize,
+    n_features: usize,
+    /// Of the feature whose weight is the intercept.
+    constant: f64,
+    sparse: bool,
 }
 
 /// Features of examples: those that are resident, and a window for the others.
@@ -86,22 +103,56 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         n_examples: usize,
         bytes: usize,
     ) -> Result<Self, Error> {
-        if losses.is_empty() {
-            return Err(Error::shape("losses", "one at least", "none"));
-        }
         let room = bytes / (span.dimension() * size_of::<S>());
         let all = n_examples <= room.max(WINDOW);
         let resident = if all { n_examples } else { room.saturating_sub(WINDOW) };
         let window = Window::new(n_examples, span.dimension(), resident)?;
         let features = Features { span, window, computed: 0 };
-        let mut refit = Refit { features, losses: losses.to_vec(), parts: Vec::new() };
+        Refit::on(Space::Span(Box::new(features)), losses, lambda)
+    }
+
+    /// Of a problem for each loss, of so many examples with so many features of their own: linear models. `constant` is the
+    /// value of the constant feature whose weight is the intercept, 0 for none.
+    ///
+    /// ```
+    /// use pegasos::{Binary, Dense, Examples, Hinge, Refit};
+    ///
+    /// let x = Dense::new(&[0.0, 1.0, 2.0, 3.0_f64], 4, 1)?;
+    /// let data = Examples::new(x, &[0, 0, 1, 1], None)?;
+    /// let loss = Binary { loss: Hinge, positive: 1 };
+    /// let mut path = Refit::of_rows(&[loss], 1.0, (4, 1), 1.0, false)?;
+    /// for lambda in [1.0, 0.1, 0.01] {
+    ///     path.set_lambda(lambda)?;
+    ///     assert!(path.solve(&data, 1e-6, 10_000, 0)?.relative_gap() <= 1e-6);
+    /// }
+    /// assert!(path.weights()[0] > 0.0 && path.intercepts()[0] < 0.0);
+    /// # Ok::<(), pegasos::Error>(())
+    /// ```
+    pub fn of_rows(
+        losses: &[L],
+        lambda: f64,
+        (n_examples, n_features): (usize, usize),
+        constant: f64,
+        sparse: bool,
+    ) -> Result<Self, Error> {
+        Refit::on(Space::Rows(Rows { n_examples, n_features, constant, sparse }), losses, lambda)
+    }
+
+    fn on(space: Space<S>, losses: &[L], lambda: f64) -> Result<Self, Error> {
+        if losses.is_empty() {
+            return Err(Error::shape("losses", "one at least", "none"));
+        }
+        let mut refit = Refit { space, losses: losses.to_vec(), parts: Vec::new() };
         refit.restart(lambda)?;
         Ok(refit)
     }
 
-    /// The span.
-    pub fn span(&self) -> &Span<S> {
-        &self.features.span
+    /// The span, where there is one.
+    pub fn span(&self) -> Option<&Span<S>> {
+        match &self.space {
+            Space::Span(features) => Some(&features.span),
+            Space::Rows(_) => None,
+        }
     }
 
     /// How many problems there are.
@@ -122,8 +173,15 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
 
     /// Starts from w = 0 again, with the same features.
     pub fn restart(&mut self, lambda: f64) -> Result<(), Error> {
-        let (n, rank) = (self.features.window.n_rows(), self.span().dimension());
-        let fresh = |loss: &L| DualAscent::on(loss.clone(), lambda, n, rank, 0.0, true);
+        let (n, d, constant, dense) = match &self.space {
+            Space::Span(features) => {
+                (features.window.n_rows(), features.span.dimension(), 0.0, true)
+            }
+            Space::Rows(rows) => (rows.n_examples, rows.n_features, rows.constant, !rows.sparse),
+        };
+        // Of all problems at once: what is asked for piece by piece would seem to be there.
+        memory::check::<[f64; 2]>("the dual variables", &[self.losses.len(), n])?;
+        let fresh = |loss: &L| DualAscent::on(loss.clone(), lambda, n, d, constant, dense);
         let parts = self.losses.iter().map(|loss| fresh(loss).map(Part::new));
         self.parts = parts.collect::<Result<_, _>>()?;
         Ok(())
@@ -132,7 +190,14 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// Computes features of so many more of the resident examples; returns of how many. On the threads of the
     /// current rayon pool.
     pub(crate) fn prepare(&mut self, data: &Examples<'_, S>, count: usize) -> Result<usize, Error> {
-        let Features { span, window, computed } = &mut self.features;
+        let Features { span, window, computed } = match &mut self.space {
+            Space::Span(features) => &mut **features,
+            Space::Rows(rows) => {
+                same_features(rows.n_features, data.rows().n_features())?;
+                data.check_len(rows.n_examples)?;
+                return Ok(0);
+            }
+        };
         span.check_features(data.rows().n_features())?;
         data.check_len(window.n_rows())?;
         let rank = span.dimension();
@@ -147,13 +212,19 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     /// The problems from the k-th on, to be worked on side by side; where not all features are resident the k-th alone.
     /// Those that are resident must have been computed.
     pub(crate) fn within(&mut self, k: usize) -> Vec<Within<'_, S, L>> {
-        if self.features.window.places.is_empty() {
-            let all = &self.features.window;
-            let parts = self.parts[k..].iter_mut();
-            return parts.map(|part| Within { part, features: Access::All(all) }).collect();
+        let parts = self.parts[k..].iter_mut();
+        let features = match &mut self.space {
+            Space::Span(features) => features,
+            Space::Rows(_) => {
+                return parts.map(|part| Within { part, features: Access::Own }).collect();
+            }
+        };
+        if features.window.places.is_empty() {
+            let window = &features.window;
+            return parts.map(|part| Within { part, features: Access::All(window) }).collect();
         }
-        let features = Access::Window(&mut self.features);
-        vec![Within { part: &mut self.parts[k], features }]
+        let first = parts.take(1).zip(Some(Access::Window(features)));
+        first.map(|(part, features)| Within { part, features }).collect()
     }
 
     /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
@@ -166,11 +237,17 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         let outputs: usize = weights.iter().map(Hypothesis::outputs).sum();
         let mut scores = vec![0.0; rows.len() * outputs];
         for (rows, scores) in rows.chunks(WINDOW).zip(scores.chunks_mut(WINDOW * outputs)) {
-            self.features.load(data.rows(), rows);
+            if let Space::Span(features) = &mut self.space {
+                features.load(data.rows(), rows);
+            }
+            let x = match &self.space {
+                Space::Span(features) => Matrix::Window(&features.window),
+                Space::Rows(_) => *data.rows(),
+            };
             for (i, mut scores) in rows.iter().zip(scores.chunks_mut(outputs)) {
                 for w in &weights {
                     let (these, rest) = scores.split_at_mut(w.outputs());
-                    w.score(self.features.window.row(*i), these);
+                    w.score(x.row(*i), these);
                     scores = rest;
                 }
             }
@@ -178,14 +255,19 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         Ok(scores)
     }
 
-    /// The coefficients of all landmarks, landmarks x outputs of all problems.
+    /// The coefficients of all landmarks, landmarks x outputs of all problems; none where there are no landmarks.
     pub fn coefs(&self) -> Vec<f64> {
-        self.span().coefs(&self.weights())
+        self.span().map_or_else(Vec::new, |span| span.coefs(&self.weights()))
     }
 
-    /// The weights of the features, outputs of all problems x dimension.
-    pub(crate) fn weights(&self) -> Vec<f64> {
+    /// The weights of the features, outputs of all problems x features.
+    pub fn weights(&self) -> Vec<f64> {
         self.parts.iter().flat_map(|part| part.ascent.result::<f64>().weights()).collect()
+    }
+
+    /// The intercepts, outputs of all problems; 0 in a span.
+    pub fn intercepts(&self) -> Vec<f64> {
+        self.parts.iter().flat_map(|part| part.ascent.result::<f64>().intercepts()).collect()
     }
 }
 
@@ -206,23 +288,31 @@ impl<S: Scalar> Features<S> {
     }
 }
 
-/// Features, of all examples or of some at a time.
+/// Features, of all examples or of some at a time, or their own.
 enum Access<'a, S> {
     All(&'a Window<S>),
     Window(&'a mut Features<S>),
+    Own,
 }
 
 impl<S: Scalar> Access<'_, S> {
-    fn window(&self) -> &Window<S> {
+    /// The examples with the features that count.
+    fn of<'b>(&'b self, data: &Examples<'b, S>) -> Examples<'b, S> {
         match self {
-            Access::All(window) => window,
-            Access::Window(features) => &features.window,
+            Access::All(window) => data.with_rows(Matrix::Window(window)),
+            Access::Window(features) => data.with_rows(Matrix::Window(&features.window)),
+            Access::Own => *data,
         }
     }
 
     /// How many of so many rows may be asked for together.
     fn at_once(&self, count: usize) -> usize {
-        if let Access::All(_) = self { count } else { count.min(WINDOW) }
+        if let Access::Window(_) = self { count.min(WINDOW) } else { count }
+    }
+
+    /// How many rows are always there.
+    fn n_resident(&self, n_examples: usize) -> usize {
+        if let Access::Window(features) = self { features.window.n_resident() } else { n_examples }
     }
 
     /// Makes sure of the features of these rows.
@@ -257,8 +347,7 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         if rows.is_empty() {
             part.pass = None;
         }
-        let within = data.with_rows(Matrix::Window(features.window()));
-        let report = part.ascent.run(&within, rows.iter().copied());
+        let report = part.ascent.run(&features.of(data), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
     }
 
@@ -268,11 +357,11 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> Result<bool, Error> {
-        let (Part { ascent, leap, .. }, Access::All(window)) = (&mut *self.part, &self.features)
-        else {
+        let Part { ascent, leap, .. } = &mut *self.part;
+        if let Access::Window(_) = self.features {
             return Ok(false);
-        };
-        let data = data.with_rows(Matrix::Window(window));
+        }
+        let data = self.features.of(data);
         let begun = match leap.take() {
             Some(leap) => Some(leap),
             None => ascent.begin_leap(&data)?,
@@ -302,8 +391,7 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
     ) -> Result<Option<Certificate>, Error> {
         if let Some((certificate, at)) = self.part.renewed.take() {
             let end = at + self.load_from(data, at, size).len();
-            let within = data.with_rows(Matrix::Window(self.features.window()));
-            self.part.ascent.add_image(&within, at..end);
+            self.part.ascent.add_image(&self.features.of(data), at..end);
             if end < data.len() {
                 self.part.renewed = Some((certificate, end));
                 return Ok(None);
@@ -315,7 +403,7 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         let rows = self.load_from(data, start, size);
         let end = start + rows.len();
         let ascent = &mut self.part.ascent;
-        let within = data.with_rows(Matrix::Window(self.features.window()));
+        let within = self.features.of(data);
         evaluation.add(ascent, &within, start..end).map_err(|error| reason(data, &rows, error))?;
         if end < data.len() {
             self.part.evaluation = Some((evaluation, end));
@@ -332,7 +420,7 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
 
     /// Makes sure of the features of about so many rows from `start` on; returns which.
     fn load_from(&mut self, data: &Examples<'_, S>, start: usize, count: usize) -> Vec<usize> {
-        let resident = self.features.window().n_resident();
+        let resident = self.features.n_resident(data.len());
         let (count, limit) =
             if start < resident { (count, resident) } else { (count.min(WINDOW), data.len()) };
         let rows: Vec<usize> = (start..start.saturating_add(count).min(limit)).collect();

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from tqdm import tqdm
 
+from pegasos._calibration import Probable
 from pegasos._core import Fit
 from pegasos._data import (
     Data,
@@ -105,7 +106,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
+class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any
@@ -283,7 +284,7 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
         data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-        X, held_out = data.X, None
+        rows, held_out = data, None
         if self._choice("early_stopping"):
             parts = train_test_split(
                 np.arange(data.n),
@@ -292,14 +293,21 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 random_state=random,
             )
             data, held_out = (data.take(part) for part in parts)
-        with explaining(X, self):
+        with explaining(rows.X, self):
             if going_on:
                 run = Run(self._own_trainer(data), self._seed, self._epoch)
             else:
                 self._decided = self._decide(data, len(classes), stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
-        with self._learning(run, X, classes):
+        self._forget_scores()
+        with self._learning(run, rows.X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
+        if self.calibration is not None:
+            try:
+                self._score_folds(X, rows.codes, sample_weight, seed)
+            except KeyboardInterrupt as error:
+                # The model is there.
+                raise Interrupted(*error.args) from None
         return self
 
     def _own_trainer(self, data: Data) -> Any:
@@ -383,9 +391,12 @@ class _PegasosBase(ClassifierMixin, BaseEstimator, ABC):
                 random = check_random_state(self.random_state)
                 seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
                 self._decided = self._decide(data, len(classes), stream=True)
+                self._forget_scores()
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
             else:
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)
+                if self.calibration is not None:
+                    self._note_scores(self._scores(self._trainer, data.X), data.codes, sample_weight)
             in_use = not first and run.trainer is self._trainer
             in_place = in_use and self._learns_in_place(data)
             if in_place:

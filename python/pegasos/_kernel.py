@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
+from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
@@ -134,6 +135,13 @@ class KernelPegasosClassifier(RefittedMachine):
         rows as they stand, or these row numbers.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, by which examples' weights are multiplied.
+    calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
+        a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
+        number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
+        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
+        thousand examples had when their batch came, before it was learned from. Pairs of classes are calibrated each, and
+        coupled.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is. All rows then count as new examples.
     cache_size : float, default=1024.0
@@ -284,6 +292,7 @@ class KernelPegasosClassifier(RefittedMachine):
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "sampling": [StrOptions({"shuffle", "blocks", "replacement", "storage"}), "array-like"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "calibration": [StrOptions(set(METHODS)), None],
         "warm_start": ["boolean"],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "history": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
@@ -332,6 +341,7 @@ class KernelPegasosClassifier(RefittedMachine):
         tol: float | None = 1e-3,
         sampling: Any = "shuffle",
         class_weight: Any = None,
+        calibration: str | None = None,
         warm_start: bool = False,
         cache_size: float = 1024.0,
         history: int | None = None,
@@ -359,6 +369,7 @@ class KernelPegasosClassifier(RefittedMachine):
         self.tol = tol
         self.sampling = sampling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.warm_start = warm_start
         self.cache_size = cache_size
         self.history = history

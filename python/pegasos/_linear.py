@@ -12,10 +12,10 @@ from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pegasos._base import Run, _PegasosBase
+from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
 
@@ -57,12 +57,6 @@ class _Exported:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
         weights, intercepts, _ = self.trainer.result()
         return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
-
-
-def _has_probabilities(estimator: Any) -> bool:
-    if estimator.loss != "log_loss":
-        raise AttributeError(f"probabilities need loss='log_loss', got loss={estimator.loss!r}")
-    return True
 
 
 class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
@@ -143,6 +137,13 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         replacement; as they are stored; or the row numbers given.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weight of each example by that of its class, as in ``SVC``.
+    calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
+        a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
+        number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
+        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
+        thousand examples had when their batch came, before it was learned from. None: probabilities for
+        ``loss="log_loss"`` alone, its own.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
     n_jobs : int or None, default=None
@@ -275,6 +276,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         "n_iter_no_change": [Interval(Integral, 1, _LARGEST, closed="both")],
         "sampling": [StrOptions({"shuffle", "blocks", "replacement", "storage"}), "array-like"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "calibration": [StrOptions(set(METHODS)), None],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -308,6 +310,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         n_iter_no_change: int = 5,
         sampling: Any = "shuffle",
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -334,6 +337,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         self.n_iter_no_change = n_iter_no_change
         self.sampling = sampling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -446,37 +450,13 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         with explaining(X, self):
             return self._scores(self._trainer, X)
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, for ``loss="log_loss"`` only.
+    def _all_scores(self, X: Any) -> np.ndarray:
+        return self.decision_function(X)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The examples' features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            The logistic function of the scores; of more than two classes, scaled to a sum of 1.
-        """
-        return self._predict_proba_lr(X)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities of the classes, for ``loss="log_loss"`` only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The examples' features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            The logarithms of ``predict_proba(X)``.
-        """
-        return np.log(self.predict_proba(X))
+    def _own_probabilities(self, X: Any) -> np.ndarray:
+        # The logistic function of the scores; of more than two classes, scaled to a sum of 1.
+        found: np.ndarray = self._predict_proba_lr(X)
+        return found
 
     @property
     def alpha_(self) -> float:

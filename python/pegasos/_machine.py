@@ -200,6 +200,10 @@ class KernelMachine(_PegasosBase):
         with explaining(X, self):
             return self._scores(self._trainer, X)
 
+    @property
+    def _scores_pairs(self) -> bool:
+        return _knows_pairs(self._trainer)
+
     def predict(self, X: Any) -> np.ndarray:
         """The class with the highest score, for each example.
 

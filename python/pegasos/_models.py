@@ -26,6 +26,7 @@ from pegasos._core import Trainer, __version__
 from pegasos._files import naming, replacing
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
+from pegasos._machine import n_outputs
 from pegasos._online import OnlineGradientClassifier
 from pegasos._projectron import ProjectronClassifier
 
@@ -130,6 +131,7 @@ def save(estimator: Estimator, path: Path) -> None:
         "epoch": estimator._epoch,
         "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
         "extra": estimator._extra(),
+        "calibration": _encode(estimator._calibration_state(), "calibration", tensors),
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
         "checksums": {tensor: _digest(values.tobytes()) for tensor, values in tensors.items()},
     }
@@ -295,12 +297,22 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         classes,
     )
     estimator._check_restored(state["extra"])
+    # Once there was none.
+    scored = _decode(state.get("calibration"), tensors)
+    estimator._restore_calibration(scored, _outputs(estimator))
     # Last, as they say least of what is wrong.
     tensors.verify(state["checksums"])
     told = {key: value for key, value in state.items() if key != "sha256"}
     if _digest(_text(told)) != state["sha256"]:
         raise ValueError("it is damaged: its checksum is another")
     return estimator
+
+
+def _outputs(estimator: Any) -> int:
+    """How many scores a row has."""
+    if isinstance(estimator, PegasosClassifier):
+        return len(estimator.intercept_)
+    return n_outputs(estimator._trainer)
 
 
 def _check_parts(parts: dict[str, Any], n_classes: int, n_features: int) -> None:

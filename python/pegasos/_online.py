@@ -69,6 +69,13 @@ class OnlineGradientClassifier(PegasosClassifier):
         Order of the examples in a pass; as they are stored, that is as they came, by default.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weight of each example by that of its class.
+    calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
+        a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
+        number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
+        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
+        thousand examples had when their batch came, before it was learned from. None: probabilities for
+        ``loss="log_loss"`` alone, its own.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
     n_jobs : int or None, default=None
@@ -192,6 +199,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         n_iter_no_change: int = 5,
         sampling: Any = "storage",
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -213,6 +221,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.sampling = sampling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

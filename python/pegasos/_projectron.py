@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._budget import Budget, BudgetedMachine, Room
+from pegasos._calibration import METHODS
 
 
 class ProjectronClassifier(BudgetedMachine):
@@ -58,6 +59,12 @@ class ProjectronClassifier(BudgetedMachine):
         rows as they stand, or these row numbers.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, by which examples' weights, and so their steps, are multiplied.
+    calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
+        How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
+        a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
+        number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
+        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
+        thousand examples had when their batch came, before it was learned from.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is.
     history : int or None, default=None
@@ -134,6 +141,7 @@ class ProjectronClassifier(BudgetedMachine):
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "sampling": [StrOptions({"shuffle", "blocks", "replacement", "storage"}), "array-like"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "calibration": [StrOptions(set(METHODS)), None],
         "warm_start": ["boolean"],
         "history": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "n_jobs": [Integral, None],
@@ -172,6 +180,7 @@ class ProjectronClassifier(BudgetedMachine):
         tol: float | None = 1e-3,
         sampling: Any = "shuffle",
         class_weight: Any = None,
+        calibration: str | None = None,
         warm_start: bool = False,
         history: int | None = None,
         n_jobs: int | None = None,
@@ -190,6 +199,7 @@ class ProjectronClassifier(BudgetedMachine):
         self.tol = tol
         self.sampling = sampling
         self.class_weight = class_weight
+        self.calibration = calibration
         self.warm_start = warm_start
         self.history = history
         self.n_jobs = n_jobs

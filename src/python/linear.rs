@@ -37,17 +37,17 @@ struct PyLinear {
     regret: bool,
 }
 
-impl PyLinear {
-    /// The loss of one score.
-    fn margin_loss(&self) -> PyResult<AnyLoss> {
-        let losses = [
-            ("hinge", AnyLoss::Hinge),
-            ("squared_hinge", AnyLoss::SquaredHinge),
-            ("log_loss", AnyLoss::Logistic),
-        ];
-        choice("loss", &self.loss, &losses)
-    }
+/// The loss of one score.
+pub(super) fn margin_loss(name: &str) -> PyResult<AnyLoss> {
+    let losses = [
+        ("hinge", AnyLoss::Hinge),
+        ("squared_hinge", AnyLoss::SquaredHinge),
+        ("log_loss", AnyLoss::Logistic),
+    ];
+    choice("loss", name, &losses)
+}
 
+impl PyLinear {
     /// Whether problems of one score each may have a trainer for several of them: where nothing depends on the norm of
     /// each, nor on when its own steps were.
     fn may_share(&self, common: &Common) -> bool {
@@ -214,7 +214,7 @@ fn of_targets<S: Number>(
     let (common, linear): (Common, PyLinear) = (params.extract()?, params.extract()?);
     match targets {
         Targets::OneScore(positives) => {
-            let loss = linear.margin_loss()?;
+            let loss = margin_loss(&linear.loss)?;
             let counts = start.together(positives.len(), linear.may_share(&common))?;
             if counts.iter().all(|&count| count == 1) {
                 let losses = positives.iter().map(|&positive| Binary { loss, positive });

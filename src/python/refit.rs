@@ -1,4 +1,4 @@
-//! `Refit`: one kernel problem, solved in the span of a model's support vectors.
+//! `Refit`: one problem for one alpha after another, in the span of a model's support vectors or of the rows' own features.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,16 +8,18 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use super::examples::{Examples, Number, View};
+use super::linear::{Targets, margin_loss};
 use super::trainer::{Model, Trainer};
-use super::{FIRST, Left, Pool, in_pieces, lock, numbers, work};
+use super::{FIRST, Left, Pool, in_pieces, lock, numbers, unknown, work};
 use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, CrammerSinger, Error, Loss, Multiclass, Versus, memory};
 
-/// A problem in the span of support vectors.
+/// A problem in the span of support vectors, or of features.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Refit {
     problem: Mutex<Box<dyn Problem>>,
+    /// How many features there are, and support vectors.
     rank: usize,
     landmarks: usize,
 }
@@ -35,6 +37,7 @@ trait Problem: Send {
     fn set_lambda(&mut self, lambda: f64, anew: bool) -> Result<(), Error>;
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
     fn weights(&self) -> Vec<f64>;
+    fn intercepts(&self) -> Vec<f64>;
     fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]);
     /// Features of all rows, one after the other.
     fn features<'py>(
@@ -67,8 +70,14 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         crate::Refit::weights(self)
     }
 
+    fn intercepts(&self) -> Vec<f64> {
+        crate::Refit::intercepts(self)
+    }
+
     fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]) {
-        self.span().add_coefs(weights, o, outputs, out);
+        if let Some(span) = self.span() {
+            span.add_coefs(weights, o, outputs, out);
+        }
     }
 
     fn features<'py>(
@@ -77,7 +86,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         data: &View<'_>,
         pool: &Pool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (rows, span) = (data.of::<S>()?.rows(), self.span());
+        let rows = data.of::<S>()?.rows();
+        let span = self.span().ok_or_else(no_vectors)?;
         span.check_features(rows.n_features())?;
         let (n, rank) = (rows.n_rows(), span.dimension());
         let mut features: Vec<S> = memory::zeros("the features", &[n, rank])?;
@@ -132,6 +142,35 @@ fn problem<S: Number>(
     Ok(made)
 }
 
+fn no_vectors() -> PyErr {
+    PyTypeError::new_err("there are no support vectors")
+}
+
+/// A problem in the rows' own features.
+fn of_rows<S: Number>(
+    targets: &Targets,
+    loss: AnyLoss,
+    (alpha, n_examples, n_features): (f64, usize, usize),
+    constant: f64,
+    sparse: bool,
+) -> Result<Box<dyn Problem>, Error> {
+    let sizes = (n_examples, n_features);
+    Ok(match targets {
+        Targets::OneScore(positives) => {
+            let rest = |&positive| Versus { loss, positive, negative: None };
+            let losses: Vec<_> = positives.iter().map(rest).collect();
+            Box::new(crate::Refit::<S, _>::of_rows(&losses, alpha, sizes, constant, sparse)?)
+        }
+        Targets::CrammerSinger(classes) => {
+            let losses = [Multiclass::CrammerSinger(CrammerSinger { classes: *classes })];
+            Box::new(crate::Refit::<S, _>::of_rows(&losses, alpha, sizes, constant, sparse)?)
+        }
+    })
+}
+
+/// Weights and intercepts.
+type Floats<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 #[pymethods]
 impl Refit {
     /// The relative gap where none is asked for.
@@ -162,6 +201,31 @@ impl Refit {
             Model::F64(model) => problem(py, &pool, &model, classes, multi_class, sizes),
         }?;
         Ok(Refit { problem: Mutex::new(problem), rank, landmarks })
+    }
+
+    /// In the rows' own features: linear models, of the same targets, constant and loss as a trainer's.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments, reason = "what a trainer is made with")]
+    fn linear(
+        py: Python<'_>,
+        n_examples: usize,
+        n_features: usize,
+        sparse: bool,
+        targets: Targets,
+        dtype: &str,
+        constant: f64,
+        loss: &str,
+        alpha: f64,
+    ) -> PyResult<Self> {
+        let loss = margin_loss(loss)?;
+        let sizes = (alpha, n_examples, n_features);
+        let of = match dtype {
+            "float32" => of_rows::<f32>,
+            "float64" => of_rows::<f64>,
+            other => return Err(unknown("dtype", other)),
+        };
+        let problem = py.detach(|| of(&targets, loss, sizes, constant, sparse))?;
+        Ok(Refit { problem: Mutex::new(problem), rank: n_features, landmarks: 0 })
     }
 
     /// How many features there are: support vectors that others do not span.
@@ -251,6 +315,15 @@ impl Refit {
         let pool = Pool::new(threads, usize::MAX)?;
         let problem = self.problem.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         problem.features(py, view, &pool)
+    }
+
+    /// The weights of the features, outputs x features, flat, and the intercepts.
+    fn weights<'py>(&self, py: Python<'py>) -> Floats<'py> {
+        let (weights, intercepts) = py.detach(|| {
+            let problem = lock(&self.problem);
+            (problem.weights(), problem.intercepts())
+        });
+        (PyArray1::from_vec(py, weights), PyArray1::from_vec(py, intercepts))
     }
 
     /// The coefficients of the support vectors, vectors x outputs, flat: those that were found, or those that these weights

@@ -1,0 +1,399 @@
+"""From scores to probabilities.
+
+What maps scores to probabilities is learned from scores of examples that the model had not learned from: in `fit` those
+that models of other folds give, in a stream those that each example had before it was learned from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp, softmax
+from sklearn.base import clone
+from sklearn.calibration import _sigmoid_calibration
+from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The ways there are.
+METHODS = ("sigmoid", "temperature", "isotonic")
+
+#: In how many folds `fit` looks for scores, at most.
+FOLDS = 5
+
+#: How many scored examples of a stream are remembered: so many at most, or as many as have so many scores.
+_MOST_ROWS = 8192
+_MOST_SCORES = 2**20
+
+#: And so many in any case.
+_FEWEST_ROWS = 64
+
+#: The logarithms of the inverse temperatures that are looked at, of scores whose largest is 1.
+_COLDEST, _HOTTEST = -10.0, 15.0
+
+#: No pair of classes is surer than this: beyond it the equations of all pairs have no digits left.
+_SUREST = 1e-6
+
+#: Rows whose pairs are coupled at a time.
+_COUPLED = 1024
+
+
+class Calibration:
+    """A map from scores to probabilities of classes.
+
+    "sigmoid" is Platt's: of each score ``1/(1 + exp(a score + b))``. "isotonic" is the rising step function that fits best.
+    Of several classes these are made for each class against the others and scaled to a sum of 1. "temperature" divides all
+    scores by one number, and takes the logistic function of one, of several the softmax: what is largest stays largest.
+    Where scores are those of ``pairs`` of classes, each becomes a probability, and these are coupled.
+    """
+
+    def __init__(self, method: str, n_classes: int, pairs: bool, parts: list[np.ndarray]) -> None:
+        self.method, self.n_classes, self.pairs, self.parts = method, n_classes, pairs, parts
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        scores: np.ndarray,
+        codes: np.ndarray,
+        n_classes: int,
+        weight: np.ndarray | None = None,
+        *,
+        pairs: bool = False,
+    ) -> Calibration:
+        """Learned from scores, (n,), (n, n_classes) or (n, n_pairs), of examples of these classes, by number."""
+        scores = np.asarray(scores, np.float64).reshape(len(codes), -1)
+        weight = np.ones(len(codes)) if weight is None else weight
+        seen = weight > 0
+        scores, codes, weight = scores[seen], codes[seen], weight[seen]
+        columns = list(_columns(scores, codes, n_classes, pairs))
+        if method == "temperature":
+            if n_classes > 2 and not pairs:
+                beta = _inverse_temperature(scores, codes, weight)
+            else:
+                # A score and its negative are those of two classes.
+                both = np.concatenate([column for column, _, _ in columns])[:, None] * [-0.5, 0.5]
+                positive = np.concatenate([positive for _, positive, _ in columns])
+                beta = _inverse_temperature(both, positive.astype(int), np.concatenate([weight[own] for *_, own in columns]))
+            return cls(method, n_classes, pairs, [np.array([beta])])
+        learn = _sigmoid if method == "sigmoid" else _steps
+        return cls(method, n_classes, pairs, [learn(column, positive, weight[own]) for column, positive, own in columns])
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """The probabilities of the classes, (n, n_classes), of examples with these scores."""
+        scores = np.asarray(scores, np.float64).reshape(len(scores), -1)
+        if self.method == "temperature":
+            scores = scores * self.parts[0][0]
+            if self.n_classes > 2 and not self.pairs:
+                return softmax(scores, axis=1)
+            columns = expit(scores)
+        elif self.method == "sigmoid":
+            a, b = np.array(self.parts).T
+            columns = expit(-(a * scores + b))
+        else:
+            each = zip(scores.T, self.parts, strict=True)
+            columns = np.stack([np.interp(column, *steps) for column, steps in each], axis=1)
+        if self.n_classes == 2:
+            return np.hstack([1.0 - columns, columns])
+        if self.pairs:
+            return _coupled(columns, self.n_classes)
+        total = columns.sum(axis=1, keepdims=True)
+        return np.where(total > 0.0, columns, 1.0) / np.where(total > 0.0, total, self.n_classes)
+
+    def state(self) -> dict[str, Any]:
+        """What a file needs."""
+        return {"method": self.method, "parts": list(self.parts)}
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], n_classes: int, outputs: int, *, pairs: bool) -> Calibration:
+        """What `state` told of; refuses what cannot be."""
+        method, parts = state["method"], state["parts"]
+        sound = method in METHODS and len(parts) == (1 if method == "temperature" else outputs)
+        for part in parts:
+            sound = sound and isinstance(part, np.ndarray) and part.dtype == np.float64
+            if sound and method == "isotonic":
+                sound = part.ndim == 2 and len(part) == 2 and part.shape[1] > 0
+                rising = bool(sound and (np.diff(part) >= 0.0).all())
+                sound = rising and bool((part[1] >= 0.0).all() and (part[1] <= 1.0).all())
+            elif sound:
+                sound = part.shape == ((1,) if method == "temperature" else (2,))
+        if not sound:
+            raise ValueError(f"its calibration by {method!r} does not belong to {outputs} scores")
+        return cls(method, n_classes, pairs, parts)
+
+
+def _columns(
+    scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Each column of scores, of the examples that it is about; whether they are those that it speaks for, and which they are."""
+    everybody = np.arange(len(codes))
+    if n_classes == 2:
+        yield scores[:, 0], codes == 1, everybody
+    elif pairs:
+        for column, first, second in zip(scores.T, *np.triu_indices(n_classes, 1), strict=True):
+            own = np.flatnonzero((codes == first) | (codes == second))
+            yield column[own], codes[own] == first, own
+    else:
+        for k, column in enumerate(scores.T):
+            yield column, codes == k, everybody
+
+
+def _sigmoid(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Platt's a and b."""
+    if not len(scores):
+        return np.zeros(2)
+    return np.array(_sigmoid_calibration(scores, positive.astype(float), weight), float)
+
+
+def _steps(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The thresholds of the rising step function that fits best, and its values there."""
+    if not len(scores):
+        return np.array([[0.0], [0.5]])
+    fit = IsotonicRegression(out_of_bounds="clip").fit(scores, positive.astype(float), weight)
+    return np.array([fit.X_thresholds_, fit.y_thresholds_])
+
+
+def _inverse_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """The factor of the scores whose softmax is likeliest.
+
+    Targets are Platt's, a little short of certain: else scores that are never wrong would be as certain as can be.
+    """
+    n, k = scores.shape
+    size = float(abs(scores).max(initial=0.0))
+    if size == 0.0:
+        return 0.0
+    scores = scores / size
+    doubt = 1.0 / (n + k)
+    own = scores[np.arange(n), codes]
+    aim = (1.0 - k * doubt) * own + doubt * scores.sum(axis=1)
+
+    def surprise(log_beta: float) -> float:
+        beta = np.exp(log_beta)
+        return float(np.average(logsumexp(beta * scores, axis=1) - beta * aim, weights=weight))
+
+    found = minimize_scalar(surprise, bounds=(_COLDEST, _HOTTEST), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x)) / size
+
+
+def _coupled(pairs: np.ndarray, n_classes: int) -> np.ndarray:
+    """Probabilities of classes, given for each pair that of the first: T.-F. Wu, C.-J. Lin, R. Weng (JMLR 2004), eq. 21."""
+    first, second = np.triu_indices(n_classes, 1)
+    found = np.empty((len(pairs), n_classes))
+    right = np.zeros(n_classes + 1)
+    right[-1] = 1.0
+    for start in range(0, len(pairs), _COUPLED):
+        r = np.clip(pairs[start : start + _COUPLED], _SUREST, 1.0 - _SUREST)
+        system = np.zeros((len(r), n_classes + 1, n_classes + 1))
+        system[:, first, second] = system[:, second, first] = -r * (1.0 - r)
+        np.add.at(system, (slice(None), first, first), (1.0 - r) ** 2)
+        np.add.at(system, (slice(None), second, second), r**2)
+        system[:, :-1, -1] = system[:, -1, :-1] = 1.0
+        p = np.linalg.solve(system, np.broadcast_to(right, (len(r), n_classes + 1))[..., None])[:, :-1, 0]
+        p = np.clip(p, 0.0, None)
+        found[start : start + len(r)] = p / p.sum(axis=1, keepdims=True)
+    return found
+
+
+class Scored:
+    """The last examples of a stream whose scores were known before they were learned from. Never changes."""
+
+    def __init__(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        scores = np.asarray(scores, np.float64).reshape(len(codes), -1)
+        most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // scores.shape[1]))
+        # Evenly chosen, as rows may be sorted.
+        which = np.linspace(0, len(codes) - 1, min(most, len(codes))).astype(int)
+        self.scores, self.codes = scores[which], np.asarray(codes, np.int64)[which]
+        self.weight = np.ones(len(which)) if weight is None else np.asarray(weight, np.float64)[which]
+        self.most = most
+
+    def and_then(self, later: Scored) -> Scored:
+        """With examples that came later, and without those that are too old."""
+        if later.scores.shape[1] != self.scores.shape[1]:
+            return later  # Classes have joined.
+        keep = max(0, self.most - len(later.codes))
+        first = max(0, len(self.codes) - keep)
+        both = Scored.__new__(Scored)
+        both.scores = np.concatenate([self.scores[first:], later.scores])
+        both.codes = np.concatenate([self.codes[first:], later.codes])
+        both.weight = np.concatenate([self.weight[first:], later.weight])
+        both.most = self.most
+        return both
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    if estimator.calibration is None and getattr(estimator, "loss", "hinge") != "log_loss":
+        raise AttributeError(
+            f"probabilities need calibration={' or '.join(map(repr, METHODS))}, or a linear model with loss='log_loss'"
+        )
+    return True
+
+
+class Probable:
+    """An estimator whose scores can be turned into probabilities."""
+
+    calibration: str | None
+    classes_: np.ndarray
+    _calibration: Calibration
+    _scored: Scored
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, with ``calibration``, or of ``loss="log_loss"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for ``decision_function``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Each row sums to 1. Its largest entry is that of the class that ``predict`` names with
+            ``calibration="temperature"``, unless classes are told apart by pairs, and without calibration. A "sigmoid" of
+            two classes may have its 1/2 elsewhere than at a score of 0, and those of several may differ in slope.
+
+        Raises
+        ------
+        NotFittedError
+            If there are no scores to calibrate by: of a stream, before its second batch.
+
+        Notes
+        -----
+        Time: that of ``decision_function``, and O(n_classes^3) a row where scores are those of pairs.
+        """
+        if self.calibration is None:
+            return self._own_probabilities(X)
+        return self._calibrated().probabilities(self._all_scores(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for ``decision_function``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms of ``predict_proba(X)``.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _own_probabilities(self, X: Any) -> np.ndarray:
+        """Those of a loss that has some."""
+        raise NotImplementedError
+
+    def _all_scores(self, X: Any) -> np.ndarray:
+        """The scores of all problems."""
+        raise NotImplementedError
+
+    @property
+    def _scores_pairs(self) -> bool:
+        """Whether they are those of pairs of classes."""
+        return False
+
+    def _calibrated(self) -> Calibration:
+        """What maps scores to probabilities, learned anew where there are others."""
+        check_is_fitted(self)
+        found: Calibration | None = self.__dict__.get("_calibration")
+        if found is None or found.method != self.calibration:
+            scored: Scored | None = self.__dict__.get("_scored")
+            if scored is None or not scored.weight.any():
+                raise NotFittedError(
+                    f"calibration={self.calibration!r} has no scores to learn from: fit with it, or learn from one more "
+                    "batch, as those of a first batch are all 0"
+                )
+            assert self.calibration is not None
+            self._calibrate_by(scored)
+            found = self._calibration
+        return found
+
+    def _calibrate_by(self, scored: Scored) -> None:
+        """Learns from these."""
+        assert self.calibration is not None
+        self._scored = scored
+        self._calibration = Calibration.of(
+            self.calibration,
+            scored.scores,
+            scored.codes,
+            len(self.classes_),
+            scored.weight,
+            pairs=self._scores_pairs,
+        )
+
+    def _forget_scores(self) -> None:
+        """Those of another model."""
+        self.__dict__.pop("_scored", None)
+        self.__dict__.pop("_calibration", None)
+
+    def _note_scores(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        """Remembers what examples of a stream scored before they were learned from."""
+        later = Scored(scores, codes, weight)
+        before: Scored | None = self.__dict__.get("_scored")
+        self._scored = later if before is None else before.and_then(later)
+        self.__dict__.pop("_calibration", None)
+
+    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int) -> None:
+        """Learns from the scores that examples get from models that were made without them."""
+        fewest = int(np.bincount(codes).min())
+        if fewest < 2:
+            raise ValueError(
+                f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
+                f"has not seen, got {fewest} of class {self.classes_[np.bincount(codes).argmin()]!r}"
+            )
+        model = clone(self).set_params(calibration=None, verbose=0, warm_start=False)
+        folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        scores: np.ndarray | None = None
+        for train, test in folds.split(np.zeros(len(codes)), codes):
+            rows, labels = _safe_split(model, X, self.classes_[codes], train)
+            held_out, _ = _safe_split(model, X, None, test, train)
+            with warnings.catch_warnings():
+                # The fit has said what there is to say.
+                warnings.simplefilter("ignore")
+                model.fit(rows, labels, sample_weight=None if weight is None else weight[train])
+            found = model._all_scores(held_out)
+            if scores is None:
+                scores = np.empty((len(codes), *found.shape[1:]))
+            scores[test] = found
+        assert scores is not None and self.calibration is not None
+        # By all of them; those to come are learned from with as many as a stream remembers.
+        self._scored = Scored(scores, codes, weight)
+        self._calibration = Calibration.of(
+            self.calibration, scores, codes, len(self.classes_), weight, pairs=self._scores_pairs
+        )
+
+    def _calibration_state(self) -> dict[str, Any] | None:
+        """What a file must hold of it."""
+        scored: Scored | None = self.__dict__.get("_scored")
+        found: Calibration | None = self.__dict__.get("_calibration")
+        if scored is None:
+            return None
+        told = {"scores": scored.scores, "codes": scored.codes, "weight": scored.weight}
+        return {"scored": told, "map": None if found is None else found.state()}
+
+    def _restore_calibration(self, state: dict[str, Any] | None, outputs: int) -> None:
+        """What `_calibration_state` told of."""
+        self._forget_scores()
+        if state is None:
+            return
+        scores, codes, weight = (state["scored"][name] for name in ("scores", "codes", "weight"))
+        n, k = len(scores), len(self.classes_)
+        sound = scores.shape == (n, outputs) and codes.shape == weight.shape == (n,)
+        sound = sound and scores.dtype == weight.dtype == np.float64 and codes.dtype == np.int64
+        if not (sound and bool((weight >= 0).all()) and set(np.unique(codes)) <= set(range(k))):
+            raise ValueError("its scored examples do not belong to the model")
+        self._scored = Scored(scores, codes, weight)
+        if state["map"] is not None:
+            self._calibration = Calibration.restored(state["map"], k, outputs, pairs=self._scores_pairs)
