@@ -11,6 +11,7 @@ try:
     from pegasos._merge import merge
     from pegasos._online import OnlineGradientClassifier
     from pegasos._projectron import ProjectronClassifier
+    from pegasos._tuned import KernelPegasosClassifierCV, PegasosClassifierCV
     from pegasos.io import load, save
 except KeyboardInterrupt:
     # The command spends its first second here; nobody who stops it then wants to see where it was.
@@ -23,8 +24,10 @@ except KeyboardInterrupt:
 __all__ = [
     "InternalError",
     "KernelPegasosClassifier",
+    "KernelPegasosClassifierCV",
     "OnlineGradientClassifier",
     "PegasosClassifier",
+    "PegasosClassifierCV",
     "ProjectronClassifier",
     "__version__",
     "load",

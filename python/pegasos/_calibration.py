@@ -190,11 +190,13 @@ def _coupled(pairs: np.ndarray, n_classes: int) -> np.ndarray:
     right = np.zeros(n_classes + 1)
     right[-1] = 1.0
     for start in range(0, len(pairs), _COUPLED):
-        r = np.clip(pairs[start : start + _COUPLED], _SUREST, 1.0 - _SUREST)
+        r = np.zeros((len(pairs[start : start + _COUPLED]), n_classes, n_classes))
+        r[:, first, second] = np.clip(pairs[start : start + _COUPLED], _SUREST, 1.0 - _SUREST)
+        r[:, second, first] = 1.0 - r[:, first, second]
         system = np.zeros((len(r), n_classes + 1, n_classes + 1))
-        system[:, first, second] = system[:, second, first] = -r * (1.0 - r)
-        np.add.at(system, (slice(None), first, first), (1.0 - r) ** 2)
-        np.add.at(system, (slice(None), second, second), r**2)
+        system[:, :-1, :-1] = -r * r.transpose(0, 2, 1)
+        each = np.arange(n_classes)
+        system[:, each, each] = (r**2).sum(axis=1)
         system[:, :-1, -1] = system[:, -1, :-1] = 1.0
         p = np.linalg.solve(system, np.broadcast_to(right, (len(r), n_classes + 1))[..., None])[:, :-1, 0]
         p = np.clip(p, 0.0, None)
@@ -314,22 +316,16 @@ class Probable:
                     f"calibration={self.calibration!r} has no scores to learn from: fit with it, or learn from one more "
                     "batch, as those of a first batch are all 0"
                 )
-            assert self.calibration is not None
-            self._calibrate_by(scored)
+            self._calibrate_by(scored.scores, scored.codes, scored.weight)
             found = self._calibration
         return found
 
-    def _calibrate_by(self, scored: Scored) -> None:
-        """Learns from these."""
+    def _calibrate_by(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        """Learns from the scores of these examples; a stream that goes on remembers some of them."""
         assert self.calibration is not None
-        self._scored = scored
+        self._scored = Scored(scores, codes, weight)
         self._calibration = Calibration.of(
-            self.calibration,
-            scored.scores,
-            scored.codes,
-            len(self.classes_),
-            scored.weight,
-            pairs=self._scores_pairs,
+            self.calibration, scores, codes, len(self.classes_), weight, pairs=self._scores_pairs
         )
 
     def _forget_scores(self) -> None:
@@ -367,12 +363,8 @@ class Probable:
             if scores is None:
                 scores = np.empty((len(codes), *found.shape[1:]))
             scores[test] = found
-        assert scores is not None and self.calibration is not None
-        # By all of them; those to come are learned from with as many as a stream remembers.
-        self._scored = Scored(scores, codes, weight)
-        self._calibration = Calibration.of(
-            self.calibration, scores, codes, len(self.classes_), weight, pairs=self._scores_pairs
-        )
+        assert scores is not None
+        self._calibrate_by(scores, codes, weight)
 
     def _calibration_state(self) -> dict[str, Any] | None:
         """What a file must hold of it."""

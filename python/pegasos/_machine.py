@@ -69,6 +69,12 @@ def n_outputs(trainer: Trainer) -> int:
     return 1 if classes == 2 else classes
 
 
+def votes_of_pairs(scores: np.ndarray, n_classes: int) -> np.ndarray:
+    """Scores of classes, (n, n_classes), given those of pairs: votes, and a fraction that breaks ties, as in ``SVC``."""
+    found: np.ndarray = _ovr_decision_function(scores < 0, -scores, n_classes).astype(scores.dtype)
+    return found
+
+
 def _goes_on(estimator: Any) -> bool:
     if not isinstance(estimator.kernel, str) or estimator.kernel == "precomputed":
         raise AttributeError(
@@ -256,9 +262,7 @@ class KernelMachine(_PegasosBase):
 
     def _votes(self, scores: np.ndarray, trainer: Trainer) -> np.ndarray:
         """Scores of classes, given those that a trainer knows: of pairs how many vote for each, as in ``SVC``."""
-        if not _knows_pairs(trainer):
-            return scores
-        return _ovr_decision_function(scores < 0, -scores, trainer.made.classes).astype(scores.dtype)
+        return votes_of_pairs(scores, trainer.made.classes) if _knows_pairs(trainer) else scores
 
     # -- training
 

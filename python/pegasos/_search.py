@@ -1,0 +1,259 @@
+"""Cross-validation that shares all it can: what the tuned estimators search with.
+
+A `Space` is one fold's problem: the rows, of which those that are held out have weight 0, with one set of features: the
+rows' own, or those that the fold's own support vectors span. It serves all alphas, each from where the last has ended.
+Nothing of a fold's model comes from the rows that are held out.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from pegasos._base import NoBar, Run
+from pegasos._calibration import Calibration
+from pegasos._core import Refit
+from pegasos._data import Data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tqdm import tqdm
+
+    from pegasos._kernel import KernelPegasosClassifier
+    from pegasos._linear import PegasosClassifier
+
+#: How often threads look whether somebody wants to stop.
+_LOOK = 0.1
+
+
+class Fold(NamedTuple):
+    """The numbers of the rows that a model learns from, and of those that it is scored by."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+class Key(NamedTuple):
+    """A model of the grid; gamma is nan where there is none."""
+
+    gamma: float
+    alpha: float
+
+
+@dataclass
+class Cell:
+    """What is known of one model of the grid: of each fold its score, the scores of its rows, and the time that it took."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    held_out: dict[int, np.ndarray] = field(default_factory=dict)
+    times: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(list(self.scores.values())))
+
+
+class Cancelled(Exception):
+    """Somebody wants to stop."""
+
+
+class Space:
+    """One fold's problem with one set of features, for one alpha after another."""
+
+    def __init__(self, solver: Refit | None, data: Data, fold: Fold, outputs: int, alpha: float) -> None:
+        weight = np.zeros(data.n)
+        # As often as a splitter names them.
+        np.add.at(weight, fold.train, 1.0)
+        if data.weight is not None:
+            weight *= data.weight
+        if not weight.any():
+            raise ValueError("sample_weight must be > 0 somewhere in the training part of every split")
+        self.solver, self.data, self.fold, self.outputs = solver, data, fold, outputs
+        self.own = data.weighted(weight)
+        self.alpha = alpha
+
+    def scores(self, alpha: float, tol: float, seed: int, progress: Callable[[int], object]) -> np.ndarray:
+        """Solves for this alpha; the scores of the rows that are held out, (n_test, outputs)."""
+        test = np.asarray(self.fold.test, np.int64)
+        if self.solver is None:
+            return np.zeros((len(test), self.outputs))
+        # The mean loss is over the rows of the part, while the solver counts all.
+        self.solver.set_alpha(alpha * len(self.fold.train) / self.data.n, anew=alpha > self.alpha)
+        self.alpha = alpha
+        self.solver.solve(self.own.examples, tol, seed, threads=1, progress=progress)
+        return self.solver.scores(self.data.examples, test, threads=1).reshape(len(test), -1)
+
+
+def linear_space(model: PegasosClassifier, data: Data, n_classes: int, fold: Fold, alpha: float) -> Space:
+    """The space of the rows' own features."""
+    trainer = model._make_trainer(data.take(np.arange(1)), n_classes)
+    targets, made = trainer.made.targets, trainer.made
+    assert targets is not None
+    n_features = int(data.X.shape[1])
+    solver = Refit.linear(
+        data.n, n_features, made.sparse, targets, made.dtype, model._constant(), model.loss, alpha
+    )
+    outputs = 1 if n_classes == 2 else n_classes
+    return Space(solver, data, fold, outputs, alpha)
+
+
+def kernel_space(
+    model: KernelPegasosClassifier,
+    data: Data,
+    n_classes: int,
+    outputs: int,
+    fold: Fold,
+    alpha: float,
+    cache: int,
+    seed: int,
+    progress: Callable[[int, int], object],
+) -> Space:
+    """The space that support vectors span which one pass over a fold's rows has placed."""
+    trainer = model._make_trainer(data, n_classes)
+    run = Run(trainer, seed, 0)
+    order = np.random.RandomState(seed % 2**32).permutation(np.unique(fold.train)).astype(np.int64)
+    fit = run.begin(data, order, threads=1)
+    while fit.epoch(progress):
+        pass
+    run.end()
+    solver = None
+    if trainer.facts.spans:
+        solver = Refit(trainer, data.n, alpha, cache, model.multi_class, threads=1)
+    return Space(solver, data, fold, outputs, alpha)
+
+
+class Held(ClassifierMixin, BaseEstimator):
+    """An estimator that knows the scores of some rows, for scorers to ask about these."""
+
+    def __init__(self, classes: Any, votes: Any, probabilities: Callable[[], np.ndarray]) -> None:
+        self.classes, self.votes, self.probabilities = classes, votes, probabilities
+        self.classes_ = classes
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores, whatever X is."""
+        found: np.ndarray = self.votes
+        return found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The classes."""
+        found: np.ndarray = self.classes[chosen(self.votes)]
+        return found
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities."""
+        return self.probabilities()
+
+
+def chosen(votes: np.ndarray) -> np.ndarray:
+    """The numbers of the classes that scores speak for."""
+    return votes.argmax(axis=1) if votes.ndim == 2 else (votes > 0).astype(np.intp)
+
+
+def crossed(method: str, scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
+    """Probabilities of rows that a fold holds out, each half calibrated by the other."""
+    found = np.empty((len(codes), n_classes))
+    for half in (0, 1):
+        learn, apply = np.arange(1 - half, len(codes), 2), np.arange(half, len(codes), 2)
+        calibration = Calibration.of(method, scores[learn], codes[learn], n_classes, pairs=pairs)
+        found[apply] = calibration.probabilities(scores[apply])
+    return found
+
+
+@dataclass
+class Search:
+    """Cells of a grid, and how to fill them."""
+
+    data: Data
+    folds: list[Fold]
+    #: A space, given gamma, fold, the largest alpha, and what is told of progress.
+    space: Callable[[float, Fold, float, Callable[..., object]], Space]
+    #: The score of a model, given a fold, and scores of the rows that it holds out.
+    measure: Callable[[Fold, np.ndarray], float]
+    tol: float
+    seed: int
+    threads: int
+    bar: tqdm | NoBar
+    #: How many spaces may be kept for other alphas.
+    most_kept: int = 0
+    cells: dict[Key, Cell] = field(default_factory=dict)
+    _kept: dict[tuple[float, int], Space] = field(default_factory=dict)
+
+    def run(self, jobs: Iterable[tuple[float, int, list[float]]]) -> None:
+        """Fills cells: of each job those of a gamma and a fold, for these alphas, on so many jobs at a time as there are threads."""
+        wanted = []
+        for gamma, k, alphas in jobs:
+            left = [a for a in sorted(alphas, reverse=True) if k not in self.cell(gamma, a).scores]
+            if left:
+                wanted.append((gamma, k, left))
+        stop, lock = Event(), Lock()
+
+        def work(gamma: float, k: int, alphas: list[float]) -> list[tuple[Key, int, float, float, np.ndarray]]:
+            def look(*_: object) -> None:
+                if stop.is_set():
+                    raise Cancelled
+
+            found, fold = [], self.folds[k]
+            begun = time.perf_counter()
+            space = self._kept.pop((gamma, k), None)
+            if space is None:
+                space = self.space(gamma, fold, alphas[0], look)
+            for alpha in alphas:
+                look()
+                scores = space.scores(alpha, self.tol, self.seed, look)
+                now = time.perf_counter()
+                found.append((Key(gamma, alpha), k, self.measure(fold, scores), now - begun, scores))
+                begun = now
+            with lock:
+                self._kept[gamma, k] = space
+                while len(self._kept) > self.most_kept:
+                    self._kept.pop(next(iter(self._kept)))
+            return found
+
+        with ThreadPoolExecutor(max_workers=self.threads) as pool:
+            going_on = {pool.submit(work, *job) for job in wanted}
+            try:
+                while going_on:
+                    done, going_on = wait(going_on, _LOOK, FIRST_EXCEPTION)
+                    for job in done:
+                        for key, which, score, took, scores in job.result():
+                            cell = self.cell(*key)
+                            cell.scores[which], cell.times[which], cell.held_out[which] = score, took, scores
+                            self._tell(key)
+            except BaseException:
+                stop.set()
+                for job in going_on:
+                    job.cancel()
+                raise
+
+    def cell(self, gamma: float, alpha: float) -> Cell:
+        """What is known of a model."""
+        return self.cells.setdefault(Key(gamma, alpha), Cell())
+
+    def _tell(self, key: Key) -> None:
+        best = max((cell.mean for cell in self.cells.values() if cell.scores), default=np.nan)
+        where = {} if np.isnan(key.gamma) else {"gamma": f"{key.gamma:.3g}"}
+        self.bar.set_postfix(**where, alpha=f"{key.alpha:.3g}", best=f"{best:.4f}", refresh=False)
+        self.bar.update(1)
+
+    def best(self, folds: Iterable[int], keys: Iterable[Key] | None = None) -> Key:
+        """The best model by the mean over these folds, among those that are scored by all of them; of equals the one with the
+        larger alpha, and the smaller gamma."""
+        folds = list(folds)
+        found = [key for key in (self.cells if keys is None else keys) if self.knows(key, folds)]
+        return max(found, key=lambda key: (self.mean(key, folds), key.alpha, -key.gamma))
+
+    def knows(self, key: Key, folds: Iterable[int]) -> bool:
+        """Whether a model is scored by all of these folds."""
+        cell = self.cells.get(key)
+        return cell is not None and all(k in cell.scores for k in folds)
+
+    def mean(self, key: Key, folds: Iterable[int]) -> float:
+        """A model's mean score by these folds."""
+        return float(np.mean([self.cells[key].scores[k] for k in folds]))

@@ -1,0 +1,467 @@
+"""Estimators that choose their own alpha, and gamma, by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.validation import _check_method_params, check_is_fitted
+from tqdm import tqdm
+
+from pegasos._base import Interrupted, NoBar
+from pegasos._calibration import METHODS
+from pegasos._data import Data, explaining, thread_count
+from pegasos._machine import votes_of_pairs
+from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Self
+
+
+def _has_scores(tuned: Any) -> bool:
+    if tuned.calibration is None and getattr(tuned, "loss", "hinge") != "log_loss":
+        raise AttributeError(f"probabilities need a calibration, got calibration={tuned.calibration!r}")
+    return True
+
+
+class Tuned(ClassifierMixin, BaseEstimator, ABC):
+    """An estimator that tries others and keeps the best."""
+
+    alphas: Any
+    cv: Any
+    scoring: Any
+    calibration: str | None
+    rule: str
+    keep_scores: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    best_estimator_: Any
+    classes_: np.ndarray
+
+    _constraints: ClassVar[dict[str, list[Any]]] = {
+        "alphas": [StrOptions({"auto"}), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "calibration": [StrOptions({"auto", *METHODS}), None],
+        "rule": [StrOptions({"best", "one_standard_error"})],
+        "keep_scores": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- what differs
+
+    @property
+    @abstractmethod
+    def _search_tol(self) -> float:
+        """The relative gap to which the models of folds are solved."""
+
+    @abstractmethod
+    def _model(self, seed: int, **params: Any) -> Any:
+        """An estimator with these parameters, and what was asked for."""
+
+    @abstractmethod
+    def _search(self, task: Task) -> Search:
+        """Looks for the best model; everything that is worth trying is tried in the end with all folds."""
+
+    # -- training
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any) -> Self:
+        """Look for the best parameters by cross-validation, and train with them on all examples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, in training and in scores: finite, >= 0 and not all 0; ones by default.
+        groups : array-like of shape (n_samples,), default=None
+            What ``cv`` must not tear apart, where it is a splitter that knows groups.
+        **params : dict
+            With scikit-learn's metadata routing, what splitter and scorer ask for.
+
+        Returns
+        -------
+        self : object
+            The estimator, with ``best_estimator_`` trained on all examples. After Ctrl-C with the best parameters that
+            were known by then, where any were.
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not as described. The estimator is as it was before.
+        MemoryError
+            If there is not enough memory. The estimator is as it was before.
+        """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, sample_weight, groups, params)
+        except BaseException as error:
+            if not isinstance(error, Interrupted):
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Self:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        template = self._model(seed)
+        data, classes = template._examples(X, y, sample_weight, None, reset=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes to tell apart, got {len(classes)} class")
+        with explaining(data.X, self):
+            data.examples.check()
+        routed = self._routed(sample_weight, groups, params)
+        cv = check_cv(self.cv, data.codes, classifier=True)
+        folds = [Fold(*split) for split in cv.split(data.X, classes[data.codes], **routed.splitter.split)]
+        if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
+            raise ValueError(f"cv must hold out some rows once at least, got {self.cv!r}")
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed)
+        interrupted = False
+        with task.bar:
+            try:
+                search = self._search(task)
+            except KeyboardInterrupt:
+                search, interrupted = task.search, True
+                if not any(search.knows(key, range(len(folds))) for key in search.cells):
+                    raise
+                if self.verbose:
+                    tqdm.write("interrupted: training with the best parameters so far; Ctrl-C again stops that too")
+        key = self._choose(search, len(folds))
+        try:
+            self._conclude(task, search, key, X, y, sample_weight)
+        except Interrupted:
+            interrupted = True
+        if interrupted:
+            warnings.warn(
+                "the search was interrupted: best_estimator_ has the best parameters that were known by then",
+                UserWarning,
+                stacklevel=4,
+            )
+            raise Interrupted
+        return self
+
+    def _choose(self, search: Search, n_folds: int) -> Key:
+        """The model to keep."""
+        folds = range(n_folds)
+        best = search.best(folds)
+        if self.rule == "best" or n_folds < 2:
+            return best
+        scores = np.array([search.cells[best].scores[k] for k in folds])
+        least = scores.mean() - scores.std(ddof=1) / np.sqrt(n_folds)
+        near = [key for key in search.cells if search.knows(key, folds) and search.mean(key, folds) >= least]
+        return max(near, key=lambda key: (key.alpha, -key.gamma))
+
+    def _conclude(self, task: Task, search: Search, key: Key, X: Any, y: Any, sample_weight: Any) -> None:
+        """Trains on all examples, and notes what was found."""
+        folds = range(len(task.folds))
+        model = self._model(task.seed, **self._best_params(key))
+        cell = search.cells[key]
+        test = np.concatenate([task.folds[k].test for k in folds])
+        scores = np.concatenate([cell.held_out[k] for k in folds])
+        try:
+            model.fit(X, y, sample_weight)
+        finally:
+            # After Ctrl-C there may be one, too.
+            if hasattr(model, "classes_"):
+                method = task.method
+                model.calibration = method
+                if method is not None:
+                    weight = None if task.weight is None else task.weight[test]
+                    model._calibrate_by(scores, task.data.codes[test], weight)
+                self._note(task, search, key, model, test, scores)
+
+    def _note(
+        self, task: Task, search: Search, key: Key, model: Any, test: np.ndarray, scores: np.ndarray
+    ) -> None:
+        folds = range(len(task.folds))
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self.best_estimator_ = model
+        self.classes_ = model.classes_
+        self.best_score_ = search.mean(key, folds)
+        self.alpha_ = key.alpha
+        keys = sorted((key for key in search.cells if search.cells[key].scores), key=lambda key: (key.gamma, -key.alpha))
+        table = np.full((len(keys), len(folds)), np.nan)
+        times = table.copy()
+        for row, other in enumerate(keys):
+            for k, score in search.cells[other].scores.items():
+                table[row, k], times[row, k] = score, search.cells[other].times[k]
+        whole = ~np.isnan(table).any(axis=1)
+        means = np.where(whole, table.mean(axis=1), np.nan)
+        ranks = np.full(len(keys), np.iinfo(np.int32).max, np.int32)
+        ranks[whole] = [1 + int((means[whole] > mean).sum()) for mean in means[whole]]
+        self.cv_results_ = {
+            **{
+                f"param_{name}": np.array([self._best_params(key)[name] for key in keys])
+                for name in self._best_params(key)
+            },
+            **{f"split{k}_test_score": table[:, k] for k in folds},
+            "mean_test_score": means,
+            "std_test_score": np.where(whole, table.std(axis=1), np.nan),
+            "rank_test_score": ranks,
+            "fit_time": np.nansum(times, axis=1),
+        }
+        self.best_index_ = keys.index(key)
+        self.n_splits_ = len(folds)
+        if self.keep_scores:
+            held_out = np.full((task.data.n, scores.shape[1]), np.nan)
+            held_out[test] = scores
+            self.held_out_scores_ = held_out[:, 0] if scores.shape[1] == 1 else held_out
+
+    @abstractmethod
+    def _best_params(self, key: Key) -> dict[str, Any]:
+        """The parameters that a model of the grid stands for."""
+
+    # -- scikit-learn's routing
+
+    def _get_scorer(self) -> Any:
+        return get_scorer("accuracy" if self.scoring is None else self.scoring)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What is handed on to splitter and scorer: see scikit-learn's user guide on metadata routing.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            The routing.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        split = MethodMapping().add(caller="fit", callee="split")
+        score = MethodMapping().add(caller="score", callee="score").add(caller="fit", callee="score")
+        router.add(splitter=self.cv, method_mapping=split)
+        router.add(scorer=self._get_scorer(), method_mapping=score)
+        return router
+
+    def _routed(self, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Any:
+        if get_config()["enable_metadata_routing"]:
+            if groups is not None:
+                params = params | {"groups": groups}
+            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+        if params:
+            raise TypeError(
+                f"fit got the unexpected arguments {sorted(params)}: splitter and scorer get them with "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        score = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return Bunch(splitter=Bunch(split={} if groups is None else {"groups": groups}), scorer=Bunch(score=score))
+
+    # -- what the best model does
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes, by the best model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, one score, > 0 for the second.
+        """
+        found: np.ndarray = self._best().decision_function(X)
+        return found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the highest score, for each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+        """
+        found: np.ndarray = self._best().predict(X)
+        return found
+
+    @available_if(_has_scores)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, calibrated by the scores of rows that were held out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Each row sums to 1.
+        """
+        found: np.ndarray = self._best().predict_proba(X)
+        return found
+
+    @available_if(_has_scores)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms of ``predict_proba(X)``.
+        """
+        found: np.ndarray = self._best().predict_log_proba(X)
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """The score by ``scoring``, accuracy by default.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+        **params : dict
+            With metadata routing, what the scorer asks for.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, "score", **params).scorer.score
+        return float(self._get_scorer()(self, X, y, **params))
+
+
+@dataclass
+class Task:
+    """What a search is about."""
+
+    tuned: Tuned
+    template: Any
+    data: Data
+    classes: np.ndarray
+    folds: list[Fold]
+    #: Of the examples, without those of the classes; None where all are 1.
+    weight: np.ndarray | None
+    X: Any
+    score_params: dict[str, Any]
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.threads = thread_count(self.tuned.n_jobs)
+        self.scorer = None if self.tuned.scoring in (None, "accuracy") else self.tuned._get_scorer()
+        self.bar: Any = NoBar()
+        if self.tuned.verbose:
+            self.bar = tqdm(desc=type(self.tuned).__name__, unit=" models")
+        self.is_logistic = self.template._choice("loss") == "log_loss"
+        method = self.tuned.calibration
+        if method == "auto":
+            # One score may be off to one side; several keep their order; a logistic loss is calibrated by itself.
+            several = "sigmoid" if len(self.classes) == 2 else "temperature"
+            method = None if self.is_logistic else several
+        self.method = method
+        self.search: Any = None
+
+    @property
+    def outputs(self) -> int:
+        """How many scores a row has."""
+        k = len(self.classes)
+        if k == 2:
+            return 1
+        return k * (k - 1) // 2 if self._pairs else k
+
+    @property
+    def _pairs(self) -> bool:
+        return self.template._choice("multi_class") == "ovo" and len(self.classes) > 2
+
+    def votes(self, scores: np.ndarray) -> np.ndarray:
+        """What a decision function gives."""
+        if self._pairs:
+            return votes_of_pairs(scores, len(self.classes))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def measure(self, fold: Fold, scores: np.ndarray) -> float:
+        """The score of a model, given those of the rows that it has not seen."""
+        test, codes, votes = fold.test, self.data.codes[fold.test], self.votes(scores)
+        if self.scorer is None:
+            weight = None if self.weight is None else self.weight[test]
+            if weight is not None and not weight.any():
+                raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
+            return float(np.average(chosen(votes) == codes, weights=weight))
+        if self.method is None and self.is_logistic:
+            probabilities = partial(_logistic, scores)
+        else:
+            method = self.method or "sigmoid"
+            probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs)
+        held = Held(self.classes, votes, probabilities)
+        rows: Any = np.empty((len(test), 0))
+        if callable(self.tuned.scoring):
+            # Nobody knows what it looks at.
+            rows, _ = _safe_split(self.template, self.X, None, test)
+        params = _check_method_params(self.X, self.score_params, indices=test)
+        return float(self.scorer(held, rows, self.classes[codes], **params))
+
+    def begin(self, space: Callable[..., Space]) -> Search:
+        """A search of all folds."""
+        self.search = self.over(self.data, self.folds, space, self.measure)
+        return self.search
+
+    def over(
+        self,
+        data: Data,
+        folds: list[Fold],
+        space: Callable[..., Space],
+        measure: Callable[[Fold, np.ndarray], float],
+    ) -> Search:
+        """A search of these folds."""
+        tol = self.tuned._search_tol
+        return Search(data, folds, space, measure, tol, self.seed, self.threads, self.bar)
+
+
+def _logistic(scores: np.ndarray) -> np.ndarray:
+    """Probabilities by the logistic loss itself."""
+    each = expit(scores)
+    if each.shape[1] == 1:
+        return np.hstack([1.0 - each, each])
+    return each / each.sum(axis=1, keepdims=True)
