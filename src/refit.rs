@@ -351,6 +351,11 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         report.map_err(|error| reason(data, &rows, error))
     }
 
+    /// [`DualAscent::glimpse`], where rows are there at any time and may be so many that a pass more tells.
+    pub(crate) fn glimpse(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<(), Error> {
+        if let Access::Own = self.features { self.part.ascent.glimpse(data, tol) } else { Ok(()) }
+    }
+
     /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
     pub(crate) fn go_on_leaping(
         &mut self,

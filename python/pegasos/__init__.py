@@ -10,6 +10,7 @@ try:
     from pegasos._linear import PegasosClassifier
     from pegasos._merge import merge
     from pegasos._online import OnlineGradientClassifier
+    from pegasos._path import path
     from pegasos._projectron import ProjectronClassifier
     from pegasos._tuned import KernelPegasosClassifierCV, PegasosClassifierCV
     from pegasos.io import load, save
@@ -32,5 +33,6 @@ __all__ = [
     "__version__",
     "load",
     "merge",
+    "path",
     "save",
 ]

@@ -110,7 +110,8 @@ def save(estimator: Estimator, path: Path) -> None:
     """
     name = type(estimator).__name__
     if _CLASSES.get(name) is not type(estimator):
-        raise ValueError(f"estimator must be a {' or '.join(_CLASSES)} to be saved, got a {name}")
+        rather = "; save its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
+        raise ValueError(f"estimator must be a {' or '.join(_CLASSES)} to be saved, got a {name}{rather}")
     check_is_fitted(estimator, "_trainer")
     estimator._validate_params()
     tensors: dict[str, np.ndarray] = {}

@@ -14,6 +14,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from pegasos._base import NoBar, Run
@@ -91,17 +92,21 @@ class Space:
         return self.solver.scores(self.data.examples, test, threads=1).reshape(len(test), -1)
 
 
+def linear_solver(model: PegasosClassifier, data: Data, n_classes: int, alpha: float) -> Refit:
+    """What solves linear problems for one alpha after another."""
+    # Of one row, as nothing is learned by it: it knows what there is to learn.
+    made = model._make_trainer(data.take(np.arange(1)), n_classes).made
+    assert made.targets is not None
+    n_features = int(data.X.shape[1])
+    return Refit.linear(
+        data.n, n_features, issparse(data.X), made.targets, made.dtype, model._constant(), model.loss, alpha
+    )
+
+
 def linear_space(model: PegasosClassifier, data: Data, n_classes: int, fold: Fold, alpha: float) -> Space:
     """The space of the rows' own features."""
-    trainer = model._make_trainer(data.take(np.arange(1)), n_classes)
-    targets, made = trainer.made.targets, trainer.made
-    assert targets is not None
-    n_features = int(data.X.shape[1])
-    solver = Refit.linear(
-        data.n, n_features, made.sparse, targets, made.dtype, model._constant(), model.loss, alpha
-    )
     outputs = 1 if n_classes == 2 else n_classes
-    return Space(solver, data, fold, outputs, alpha)
+    return Space(linear_solver(model, data, n_classes, alpha), data, fold, outputs, alpha)
 
 
 def kernel_space(
@@ -159,8 +164,11 @@ def chosen(votes: np.ndarray) -> np.ndarray:
 def crossed(method: str, scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
     """Probabilities of rows that a fold holds out, each half calibrated by the other."""
     found = np.empty((len(codes), n_classes))
+    # Evenly, of every class: rows may be sorted in any way.
+    halves = np.empty(len(codes), np.intp)
+    halves[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % 2
     for half in (0, 1):
-        learn, apply = np.arange(1 - half, len(codes), 2), np.arange(half, len(codes), 2)
+        learn, apply = halves != half, halves == half
         calibration = Calibration.of(method, scores[learn], codes[learn], n_classes, pairs=pairs)
         found[apply] = calibration.probabilities(scores[apply])
     return found
@@ -194,7 +202,7 @@ class Search:
                 wanted.append((gamma, k, left))
         stop, lock = Event(), Lock()
 
-        def work(gamma: float, k: int, alphas: list[float]) -> list[tuple[Key, int, float, float, np.ndarray]]:
+        def work(gamma: float, k: int, alphas: list[float]) -> list[tuple[Key, int, float, np.ndarray]]:
             def look(*_: object) -> None:
                 if stop.is_set():
                     raise Cancelled
@@ -208,7 +216,7 @@ class Search:
                 look()
                 scores = space.scores(alpha, self.tol, self.seed, look)
                 now = time.perf_counter()
-                found.append((Key(gamma, alpha), k, self.measure(fold, scores), now - begun, scores))
+                found.append((Key(gamma, alpha), k, now - begun, scores))
                 begun = now
             with lock:
                 self._kept[gamma, k] = space
@@ -222,7 +230,9 @@ class Search:
                 while going_on:
                     done, going_on = wait(going_on, _LOOK, FIRST_EXCEPTION)
                     for job in done:
-                        for key, which, score, took, scores in job.result():
+                        for key, which, took, scores in job.result():
+                            # Here, as scorers may be anybody's, and scikit-learn's settings are those of this thread.
+                            score = self.measure(self.folds[which], scores)
                             cell = self.cell(*key)
                             cell.scores[which], cell.times[which], cell.held_out[which] = score, took, scores
                             self._tell(key)

@@ -13,7 +13,6 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._base import STREAM_ALPHA
-from pegasos._core import Refit
 from pegasos._data import Data, as_data, rows_of
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 #: Alphas that are looked for are ``10^(-j/2)``. The search begins at 1e-2, and goes no further than from 1e2 to 1e-9.
 _FIRST, _STRONGEST, _WEAKEST = 4, -4, 18
 
-#: Where the coarse search for kernels begins: decades from 1e-2 to 1e-5.
+#: Where the search for kernels begins: decades from 1e-2 to 1e-5.
 _DECADES = (4, 6, 8, 10)
 
 #: Gammas that are looked for are ``2^i`` times the one of the median distance. It begins at a half, and goes no further
@@ -36,13 +35,25 @@ _DECADES = (4, 6, 8, 10)
 _WIDTHS = (-1, 1, 3)
 _WIDEST, _NARROWEST = -10, 12
 
-#: Rows of the coarse search, support vectors, and rows that are held out.
-_COARSE_ROWS = 2000
-_COARSE_BUDGET = 100
-_COARSE_TEST = 500
+#: What goes before all rows, where there are more: rows, support vectors, and the step of the search in gamma and alpha.
+_STAGES = ((2000, 200, 2), (5000, 350, 1))
 
-#: Of more rows the first fold alone tells where all folds are looked at.
-_MANY_ROWS = 5000
+#: How many rows are held out there, at least; and by what part of the best score others may be worse there and still be
+#: chosen for a larger alpha: so few rows cannot tell, and the search must not run down a slope of smaller alphas and wider
+#: kernels that are all alike.
+_FEW_TEST = 500
+_SLACK = 5e-3
+
+#: No model of so few rows has a larger C: where there is noise small alphas take long and say nothing.
+_LARGEST_C = 51.0
+
+#: The relative gap of models there, and of those of all rows.
+_PART_TOL = 0.1
+_TOL = 0.05
+
+#: By what part of itself the best score must be better than that of the next larger alpha for a smaller one to be tried:
+#: the smaller, the longer it takes.
+_GAIN = 2e-3
 
 #: Pairs of rows whose distances are looked at.
 _PAIRS = 2000
@@ -70,10 +81,6 @@ class _Axis:
             raise ValueError(f"{name} must be 'auto', or numbers > 0 and finite, got {values!r}")
         return cls(found.tolist(), of, first, last)
 
-    def only(self, i: int) -> _Axis:
-        """The axis of one of them."""
-        return _Axis([self[i]], self.of, 0, 0)
-
     def start(self, numbers: Iterable[int]) -> list[int]:
         """Where a search begins: everywhere, if somebody has said where."""
         if self.values is not None:
@@ -86,6 +93,19 @@ class _Axis:
             return [i]
         return [k for k in (i - step, i, i + step) if self.first <= k <= self.last]
 
+    def down_to(self, least: float) -> _Axis:
+        """The axis without what is smaller, of a grid of alphas."""
+        if self.values is not None:
+            return self
+        last = max(j for j in range(self.first, self.last + 1) if self.of(j) >= least)
+        return _Axis(None, self.of, self.first, last)
+
+    def shifted(self, j: int, times: float) -> int:
+        """The number of an alpha that is weaker by so much: of so many more rows, C stays."""
+        if self.values is not None:
+            return j
+        return min(self.last, j + round(2.0 * np.log10(times)))
+
     def __getitem__(self, i: int) -> float:
         return self.of(i) if self.values is None else self.values[i]
 
@@ -97,8 +117,13 @@ def _climb(
     alphas: _Axis,
     numbers: Iterable[tuple[int, int]],
     step: int,
+    slack: float = 0.0,
 ) -> tuple[int, int]:
-    """From these numbers of gammas and alphas to a place that is better than all around it, by the mean over some folds."""
+    """From these numbers of gammas and alphas to a place that is better than all around it, by the mean over some folds.
+
+    With ``slack`` what is worse than the best by no more than such a part of it counts as well: of these it is the place with
+    the largest alpha, and the best of them.
+    """
     folds, wanted, tried = list(folds), set(numbers), set[tuple[int, int]]()
     while wanted - tried:
         by_gamma: dict[int, list[float]] = {}
@@ -106,10 +131,24 @@ def _climb(
             by_gamma.setdefault(i, []).append(alphas[j])
         search.run([(gammas[i], k, some) for i, some in by_gamma.items() for k in folds])
         tried |= wanted
-        place = {Key(gammas[i], alphas[j]): (i, j) for i, j in tried}
-        best = place[search.best(folds, place)]
-        wanted = set(product(gammas.around(best[0], step), alphas.around(best[1], step)))
-    return best
+        means = {(i, j): search.mean(Key(gammas[i], alphas[j]), folds) for i, j in tried}
+        best = max(means.values())
+        least = best - slack * abs(best)
+        # Alphas are in descending order, gammas that were asked for too, others in ascending order.
+        narrower = 1 if gammas.values else -1
+        good = [place for place in tried if means[place] >= least]
+        i, j = max(good, key=lambda place: (-place[1] * (slack > 0.0), means[place], -place[1], narrower * place[0]))
+        near = alphas.around(j, step)
+        if means[i, j] - means.get((i, j - step), -np.inf) <= _GAIN * abs(best):
+            near = [k for k in near if k <= j]
+        wanted = set(product(gammas.around(i, step), near))
+    return i, j
+
+
+def _near(gammas: _Axis, alphas: _Axis, place: tuple[int, int], step: int) -> list[tuple[int, int]]:
+    """A place and what is around it; all that was asked for."""
+    i, j = place
+    return list(product(gammas.start(gammas.around(i, step)), alphas.start(alphas.around(j, step))))
 
 
 class PegasosClassifierCV(Tuned):
@@ -144,7 +183,8 @@ class PegasosClassifierCV(Tuned):
         Weights of the classes, by which examples' weights are multiplied; "balanced" by all rows.
     calibration : {"auto", "sigmoid", "temperature", "isotonic"} or None, default="auto"
         How ``predict_proba`` makes probabilities of scores, learned from those of the rows that were held out: see
-        `PegasosClassifier`. "auto" is "sigmoid" for two classes, "temperature" for more; the loss's own for "log_loss".
+        `PegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; but "sigmoid" where
+        that is clearly likelier, by 0.005 in the mean log probability of rows that were held out; the loss's own for "log_loss".
     rule : {"best", "one_standard_error"}, default="best"
         Which model to keep: the best by the mean over the folds, of equals the one with the largest alpha; or, of those
         whose mean is no more than one standard error of the best one's below it, the one with the largest alpha.
@@ -320,13 +360,14 @@ class KernelPegasosClassifierCV(Tuned):
         Of the "poly" and "sigmoid" kernels.
     multi_class : {"crammer_singer", "ovr", "ovo"}, default="crammer_singer"
         How more than two classes are told apart. In the span of a budget the first takes a fraction of the time of the others.
-    tol : float, default=1e-3
-        The relative duality gap of the best model. Those of the folds are solved to a gap of a tenth.
+    tol : float, default=1e-2
+        The relative duality gap of the best model. Those of the folds are solved to a gap of a twentieth.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, by which examples' weights are multiplied; "balanced" by all rows.
     calibration : {"auto", "sigmoid", "temperature", "isotonic"} or None, default="auto"
         How ``predict_proba`` makes probabilities of scores, learned from those of the rows that were held out: see
-        `KernelPegasosClassifier`. "auto" is "sigmoid" for two classes, "temperature" for more.
+        `KernelPegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; but "sigmoid"
+        where that is clearly likelier, by 0.005 in the mean log probability of rows that were held out.
     rule : {"best", "one_standard_error"}, default="best"
         Which model to keep: the best by the mean over the folds, of equals the one with the largest alpha, then the
         smallest gamma; or, of those whose mean is no more than one standard error of the best one's below it, the one
@@ -420,7 +461,7 @@ class KernelPegasosClassifierCV(Tuned):
         degree: int = 3,
         coef0: float = 0.0,
         multi_class: str = "crammer_singer",
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         class_weight: Any = None,
         calibration: str | None = "auto",
         rule: str = "best",
@@ -451,7 +492,7 @@ class KernelPegasosClassifierCV(Tuned):
 
     @property
     def _search_tol(self) -> float:
-        return Refit.ROUGHER
+        return _TOL
 
     @property
     def gamma_(self) -> float:
@@ -490,42 +531,59 @@ class KernelPegasosClassifierCV(Tuned):
         if gammas.values and alphas.values:
             _climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
             return search
-        coarse, some = search, list(folds)
-        if task.data.n > _COARSE_ROWS:
-            coarse = self._coarse(task)
-            some = list(range(len(coarse.folds)))
-        i, j = _climb(coarse, some, gammas, alphas, product(gammas.start(_WIDTHS), alphas.start(_DECADES)), 2)
-        near = list(product(gammas.around(i, 1), alphas.around(j, 1)))
-        if gammas.values:
-            near = list(product(gammas.start([]), alphas.around(j, 1)))
-        elif alphas.values:
-            near = list(product(gammas.around(i, 1), alphas.start([])))
-        elif task.data.n > _MANY_ROWS:
-            i, j = _climb(search, folds[:1], gammas, alphas, near, 1)
-            gammas, near = gammas.only(i), [(0, k) for k in alphas.around(j, 1)]
-        _climb(search, folds, gammas, alphas, near, 1)
+        starts = list(product(gammas.start(_WIDTHS), alphas.start(_DECADES)))
+        rows, step, place = 0, 2, None
+        for more, budget, step in _STAGES:
+            if more >= task.data.n:
+                break
+            part = self._part(task, more, budget)
+            if part is None:
+                break  # Folds so odd that no part shows what they are.
+            few = alphas.down_to(1.0 / (_LARGEST_C * more))
+            if place is None:
+                starts = list(product(gammas.start(_WIDTHS), few.start(_DECADES)))
+            else:
+                starts = _near(gammas, few, (place[0], few.shifted(place[1], more / rows)), step)
+            place = _climb(part, range(len(part.folds)), gammas, few, starts, step, _SLACK)
+            rows = more
+        if place is None:
+            place = _climb(search, folds, gammas, alphas, starts, 2)
+            starts = _near(gammas, alphas, place, 1)
+        else:
+            i, j = place[0], alphas.shifted(place[1], task.data.n / rows)
+            starts = _near(gammas, alphas, (i, j), 1)
+            if step == 1 and not gammas.values:
+                # With more rows narrower kernels do, and weaker alphas.
+                pairs = {k: alphas.start([j - 1, j]) for k in (i, i + 1)}
+                search.run([(gammas[k], 0, [alphas[j] for j in js]) for k, js in pairs.items()])
+                key = search.best([0])
+                gammas = _Axis([key.gamma], gammas.of, 0, 0)
+                starts = list(product([0], alphas.start([j - 1, j])))
+        _climb(search, folds, gammas, alphas, starts, 1)
         return search
 
-    def _coarse(self, task: Task) -> Search:
-        """A search by some of the rows, with some of their support vectors, and so many of the folds as it takes."""
-        data, random = task.data, np.random.RandomState(task.seed)
-        rows = np.sort(random.permutation(data.n)[:_COARSE_ROWS])
+    def _part(self, task: Task, count: int, budget: int) -> Search | None:
+        """A search by some of the rows, with fewer support vectors, and so many of the folds as it takes."""
+        rows = np.sort(np.random.RandomState(task.seed).permutation(task.data.n)[:count])
         folds: list[Fold] = []
         for fold in task.folds:
             part = Fold(*(np.flatnonzero(np.isin(rows, of)) for of in fold))
             if len(part.train) and len(part.test):
                 folds.append(part)
-            if sum(len(fold.test) for fold in folds) >= _COARSE_TEST:
+            if sum(len(fold.test) for fold in folds) >= _FEW_TEST:
                 break
         if not folds:
-            return task.search  # Folds so odd that no part shows what they are.
-        few = data.take(rows)
-        space = partial(self._space, task, few, min(self.budget, _COARSE_BUDGET))
+            return None
+        few = task.data.take(rows)
+        space = partial(self._space, task, few, min(self.budget, budget))
 
         def measure(fold: Fold, scores: np.ndarray) -> float:
             return task.measure(Fold(rows[fold.train], rows[fold.test]), scores)
 
-        return task.over(few, folds, space, measure)
+        search = task.over(few, folds, space, measure)
+        search.tol = _PART_TOL
+        search.most_kept = len(_WIDTHS) * len(folds)
+        return search
 
     def _space(
         self, task: Task, data: Data, budget: int, gamma: float, fold: Fold, alpha: float, look: Callable[..., object]

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
+#: By so much the mean logarithm of the probabilities must be better for "auto" to take a map that may change the order of the
+#: classes: what ``predict`` says shall be the likeliest where that costs little.
+_LIKELIER = 5e-3
+
 
 def _has_scores(tuned: Any) -> bool:
     if tuned.calibration is None and getattr(tuned, "loss", "hinge") != "log_loss":
@@ -135,6 +139,8 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         data, classes = template._examples(X, y, sample_weight, None, reset=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(classes)} class")
+        if data.weight is not None and len(np.unique(data.codes[data.weight > 0])) < 2:
+            raise ValueError("sample_weight and class_weight must leave examples of two classes at least, got one class")
         with explaining(data.X, self):
             data.examples.check()
         routed = self._routed(sample_weight, groups, params)
@@ -191,10 +197,9 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         finally:
             # After Ctrl-C there may be one, too.
             if hasattr(model, "classes_"):
-                method = task.method
-                model.calibration = method
-                if method is not None:
-                    weight = None if task.weight is None else task.weight[test]
+                weight = None if task.weight is None else task.weight[test]
+                model.calibration = task.calibration(scores, test)
+                if model.calibration is not None:
                     model._calibrate_by(scores, task.data.codes[test], weight)
                 self._note(task, search, key, model, test, scores)
 
@@ -280,6 +285,12 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
     def _best(self) -> Any:
         check_is_fitted(self)
         return self.best_estimator_
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs of the best model's last fit."""
+        found: int = self._best().n_iter_
+        return found
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, by the best model.
@@ -397,9 +408,8 @@ class Task:
         self.is_logistic = self.template._choice("loss") == "log_loss"
         method = self.tuned.calibration
         if method == "auto":
-            # One score may be off to one side; several keep their order; a logistic loss is calibrated by itself.
-            several = "sigmoid" if len(self.classes) == 2 else "temperature"
-            method = None if self.is_logistic else several
+            # A logistic loss is calibrated by itself.
+            method = None if self.is_logistic else "temperature"
         self.method = method
         self.search: Any = None
 
@@ -441,6 +451,20 @@ class Task:
             rows, _ = _safe_split(self.template, self.X, None, test)
         params = _check_method_params(self.X, self.score_params, indices=test)
         return float(self.scorer(held, rows, self.classes[codes], **params))
+
+    def calibration(self, scores: np.ndarray, test: np.ndarray) -> str | None:
+        """The method that was asked for; of "auto" the one that leaves the order of the classes, or a likelier one."""
+        if self.tuned.calibration != "auto" or self.method is None:
+            return self.method
+        codes, k = self.data.codes[test], len(self.classes)
+        weight = np.ones(len(test)) if self.weight is None else self.weight[test]
+
+        def surprise(method: str) -> float:
+            chances = crossed(method, scores, codes, k, self._pairs)[np.arange(len(codes)), codes]
+            return -float(np.average(np.log(np.maximum(chances, np.finfo(float).tiny)), weights=weight))
+
+        likelier = surprise("sigmoid") < surprise("temperature") - _LIKELIER
+        return "sigmoid" if likelier else "temperature"
 
     def begin(self, space: Callable[..., Space]) -> Search:
         """A search of all folds."""

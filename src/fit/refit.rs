@@ -203,6 +203,8 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
         if rows > 0 {
             return Ok(Ascent::Going { rows, anew: false });
         }
+        self.glimpse(data, policy.tol.unwrap_or(0.0))?;
+        let part = &mut *self.part;
         if part.ascent.epoch_is_over(policy.tol.unwrap_or(0.0)) {
             let (loss, visits) = (part.ascent.mean_loss(), std::mem::take(&mut part.visits));
             return Ok(Ascent::Epoch { loss, visits, certificate: None });

@@ -1,0 +1,269 @@
+"""Probabilities: of every estimator, by every method, in streams, in files."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC, LinearSVC
+
+import pegasos
+from pegasos import (
+    KernelPegasosClassifier,
+    OnlineGradientClassifier,
+    PegasosClassifier,
+    ProjectronClassifier,
+)
+from pegasos._calibration import METHODS, Calibration, Scored
+
+ESTIMATORS = [
+    PegasosClassifier(random_state=0),
+    PegasosClassifier("hinge", multi_class="crammer_singer", random_state=0),
+    KernelPegasosClassifier(random_state=0),
+    KernelPegasosClassifier(multi_class="ovr", random_state=0),
+    KernelPegasosClassifier(budget=40, multi_class="crammer_singer", random_state=0),
+    ProjectronClassifier(random_state=0),
+    OnlineGradientClassifier(random_state=0),
+]
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Three classes that nobody tells apart for certain."""
+    X, y = make_classification(500, 8, n_informative=5, n_classes=3, flip_y=0.2, random_state=0)
+    return scale(X), y
+
+
+def scores_of(n, outputs, seed=0):
+    rng = np.random.RandomState(seed)
+    codes = rng.randint(0, 2 if outputs == 1 else outputs, n)
+    scores = rng.randn(n, outputs)
+    if outputs == 1:
+        scores[:, 0] += 1.5 * codes - 0.5
+    else:
+        scores[np.arange(n), codes] += 1.5
+    return scores, codes, rng.rand(n)
+
+
+def test_platts_sigmoid_is_the_likeliest():
+    scores, codes, weight = scores_of(400, 1)
+    a, b = Calibration.of("sigmoid", scores, codes, 2, weight).parts[0]
+    some, none = weight[codes == 1].sum(), weight[codes == 0].sum()
+    aim = np.where(codes == 1, (some + 1) / (some + 2), 1 / (none + 2))
+
+    def surprise(found):
+        p = expit(-(found[0] * scores[:, 0] + found[1]))
+        return -weight @ (aim * np.log(p) + (1 - aim) * np.log(1 - p))
+
+    best = minimize(surprise, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10})
+    np.testing.assert_allclose([a, b], best.x, atol=1e-4)
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_the_temperature_is_the_likeliest(outputs):
+    scores, codes, weight = scores_of(400, outputs)
+    k = max(2, outputs)
+    beta = Calibration.of("temperature", 7.0 * scores, codes, k, weight).parts[0][0]
+    both = scores if outputs > 1 else scores * [-0.5, 0.5]
+
+    def surprise(log_beta):
+        each = 7.0 * np.exp(log_beta[0]) * both
+        return weight @ (logsumexp(each, axis=1) - each[np.arange(400), codes])
+
+    best = np.exp(minimize(surprise, [-1.0], method="Nelder-Mead").x[0])
+    # Targets are a little short of certain.
+    assert abs(beta / best - 1.0) < 0.05
+
+
+def test_isotonic_steps_are_those_of_scikit_learn():
+    scores, codes, weight = scores_of(300, 1)
+    found = Calibration.of("isotonic", scores, codes, 2, weight).probabilities(scores)[:, 1]
+    steps = IsotonicRegression(out_of_bounds="clip").fit(scores[:, 0], codes, weight)
+    np.testing.assert_allclose(found, steps.predict(scores[:, 0]))
+
+
+def test_pairs_are_coupled_as_by_their_authors():
+    """Wu, Lin and Weng minimise sum_{i != j} (r_ji p_i - r_ij p_j)^2 over the probabilities."""
+    rng = np.random.RandomState(0)
+    k = 4
+    first, second = np.triu_indices(k, 1)
+    scores = rng.randn(5, len(first))
+    found = Calibration("sigmoid", k, True, [np.array([-1.0, 0.0])] * len(first)).probabilities(scores)
+    for row, p in zip(scores, found, strict=True):
+        r = np.zeros((k, k))
+        r[first, second] = expit(row)
+        r[second, first] = 1 - r[first, second]
+
+        def loss(q, r=r):
+            return sum((r[j, i] * q[i] - r[i, j] * q[j]) ** 2 for i in range(k) for j in range(k) if i != j)
+
+        best = minimize(
+            loss, np.full(k, 0.25), bounds=[(0, 1)] * k, constraints={"type": "eq", "fun": lambda q: q.sum() - 1}, tol=1e-12
+        )
+        np.testing.assert_allclose(p, best.x, atol=1e-4)
+    # Pairs that agree are met exactly.
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    agreeing = np.log(p[first] / p[second])[None]
+    model = Calibration("sigmoid", k, True, [np.array([-1.0, 0.0])] * len(first))
+    np.testing.assert_allclose(model.probabilities(agreeing)[0], p, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda model: str(model)[:60])
+def test_probabilities_of_every_estimator(estimator, classes, method, noisy, tmp_path):
+    X, y = noisy
+    y = np.array(["no", "yes", "perhaps"])[y if classes == 3 else y % 2]
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    model = copy.deepcopy(estimator).set_params(calibration=method).fit(X, y)
+    plain = copy.deepcopy(estimator).fit(X, y)
+    assert not hasattr(plain, "predict_proba")
+    # Nothing else is another.
+    assert (model.decision_function(X_test) == plain.decision_function(X_test)).all()
+    p = model.predict_proba(X_test)
+    assert p.shape == (len(X_test), classes) and (p >= 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_array_equal(model.predict_log_proba(X_test)[p > 0], np.log(p[p > 0]))
+    pairs = classes == 3 and getattr(model, "multi_class", "") == "ovo"
+    if method == "temperature" and not pairs:
+        assert (model.classes_[p.argmax(axis=1)] == model.predict(X_test)).all()
+    if method != "isotonic" and not isinstance(model, OnlineGradientClassifier | ProjectronClassifier):
+        # Better than the shares of the classes.
+        shares = np.tile(np.mean([y == c for c in model.classes_], axis=1), (len(X_test), 1))
+        assert log_loss(y_test, p) < log_loss(y_test, shares)
+    pegasos.save(model, tmp_path / "model")
+    again = pegasos.load(tmp_path / "model")
+    twin = pickle.loads(pickle.dumps(model))
+    for other in (again, twin):
+        assert (other.predict_proba(X_test) == p).all()
+    for learner in (model, again, twin):
+        learner.partial_fit(X_test, y_test)
+    assert (model.predict_proba(X) == again.predict_proba(X)).all()
+    assert (model.predict_proba(X) == twin.predict_proba(X)).all()
+    assert (model.predict_proba(X_test) != p).any()
+
+
+def test_a_fit_is_calibrated_by_scores_of_other_folds(noisy):
+    X, y = noisy
+    model = PegasosClassifier(calibration="sigmoid", alpha=1e-3, tol=1e-9, max_iter=10_000, random_state=0).fit(X, y % 2)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int64).max, dtype=np.int64))
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed % 2**32)
+    plain = PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000)
+    scores = cross_val_predict(plain, X, y % 2, cv=folds, method="decision_function")
+    want = Calibration.of("sigmoid", scores, y % 2, 2).parts[0]
+    np.testing.assert_allclose(model._calibration.parts[0], want, atol=1e-3)
+
+
+def test_as_good_as_scikit_learns():
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(scale(X), y, random_state=0, stratify=y)
+    for ours, theirs in (
+        (KernelPegasosClassifier(calibration="temperature"), SVC()),
+        (PegasosClassifier(calibration="temperature"), LinearSVC()),
+    ):
+        found = log_loss(y_test, ours.fit(X, y).predict_proba(X_test))
+        assert found < log_loss(y_test, CalibratedClassifierCV(theirs, cv=5).fit(X, y).predict_proba(X_test)) + 0.005
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_streams_are_calibrated_by_scores_before_learning(method):
+    X, y = make_classification(6000, 10, n_informative=6, flip_y=0.3, random_state=0)
+    X = scale(X)
+    model = PegasosClassifier(alpha=1e-3, calibration=method, average=True, random_state=0)
+    plain = PegasosClassifier(alpha=1e-3, average=True, random_state=0)
+    seen, labels = [], []
+    for start in range(0, 5000, 250):
+        rows = slice(start, start + 250)
+        if start:
+            seen.append(model.decision_function(X[rows]))
+            labels.append(y[rows])
+        model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        plain.partial_fit(X[rows], y[rows], classes=[0, 1])
+        if start == 0:
+            with pytest.raises(NotFittedError, match="one more batch"):
+                model.predict_proba(X)
+    assert (model.coef_ == plain.coef_).all()
+    p = model.predict_proba(X[5000:])
+    want = Calibration.of(method, np.concatenate(seen), np.concatenate(labels), 2)
+    np.testing.assert_array_equal(p, want.probabilities(model.decision_function(X[5000:])))
+    assert log_loss(y[5000:], p) < 0.56
+    bins = np.digitize(p[:, 1], [0.25, 0.5, 0.75])
+    assert sum(abs((p[:, 1] - y[5000:])[bins == b].sum()) for b in range(4)) / 1000 < 0.05
+
+
+def test_streams_remember_so_many_examples_and_no_more():
+    many = [Scored(np.full((3000, 1), float(i)), np.zeros(3000), None) for i in range(5)]
+    scored = many[0]
+    for later in many[1:]:
+        scored = scored.and_then(later)
+    assert len(scored.codes) == scored.most == 8192
+    assert scored.scores[-1] == 4.0 and scored.scores[0] == 2.0
+    # Rows that are sorted are chosen evenly.
+    large = Scored(np.arange(100_000.0), np.zeros(100_000), None)
+    assert len(large.codes) == 8192 and large.scores[-1] == 99_999
+    wide = Scored(np.zeros((10, 20_000)), np.zeros(10), None)
+    assert wide.most * 20_000 <= 2**21
+
+
+def test_no_calibration_without_two_examples_of_a_class(noisy):
+    X, y = noisy
+    few = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1]]
+    model = PegasosClassifier(calibration="sigmoid")
+    with pytest.raises(ValueError, match="two examples of each class"):
+        model.fit(X[few], y[few])
+    assert not hasattr(model, "coef_")
+    with pytest.raises(ValueError, match="calibration"):
+        PegasosClassifier(calibration="prayer").fit(X, y)
+
+
+def test_a_method_that_was_set_later_needs_scores(noisy):
+    X, y = noisy
+    model = PegasosClassifier(random_state=0).fit(X, y).set_params(calibration="sigmoid")
+    with pytest.raises(NotFittedError, match="no scores to learn from"):
+        model.predict_proba(X)
+    model.partial_fit(X, y)
+    assert model.predict_proba(X).shape == (500, 3)
+    # Another map of the same scores.
+    assert (model.set_params(calibration="temperature").predict_proba(X).argmax(axis=1) == model.predict(X)).all()
+
+
+def test_a_fit_that_fails_leaves_the_probabilities(noisy):
+    X, y = noisy
+    model = KernelPegasosClassifier(calibration="temperature", random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    bad = X.copy()
+    bad[3, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(bad, y)
+    with pytest.raises(ValueError, match="infinity"):
+        model.partial_fit(bad, y)
+    assert (model.predict_proba(X) == before).all()
+
+
+def test_weights_count(noisy):
+    X, y = noisy
+    y = y % 2
+    weight = np.where(y == 1, 3.0, 1.0)
+    plain = PegasosClassifier(calibration="sigmoid", random_state=0).fit(X, y).predict_proba(X)[:, 1]
+    heavy = PegasosClassifier(calibration="sigmoid", random_state=0).fit(X, y, weight).predict_proba(X)[:, 1]
+    assert heavy.mean() > plain.mean() + 0.1
+    # Weights of classes change what is decided, not what is likely.
+    balanced = PegasosClassifier(calibration="sigmoid", class_weight={1: 3.0}, random_state=0).fit(X, y)
+    assert abs(balanced.predict_proba(X)[:, 1].mean() - plain.mean()) < 0.02
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", lambda A, B: A @ B.T])
+def test_kernels_that_are_matrices(kernel, noisy):
+    X, y = noisy
+    data = X @ X.T if kernel == "precomputed" else X
+    model = KernelPegasosClassifier(kernel, calibration="temperature", random_state=0).fit(data, y)
+    assert model.predict_proba(data).shape == (500, 3)

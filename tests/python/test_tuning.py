@@ -1,0 +1,361 @@
+"""Estimators that choose their own parameters: honest folds, scikit-learn's manners, and the probabilities that come of it."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, log_loss, make_scorer, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    train_test_split,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pegasos
+from pegasos import (
+    KernelPegasosClassifier,
+    KernelPegasosClassifierCV,
+    PegasosClassifier,
+    PegasosClassifierCV,
+)
+from pegasos._search import Fold, kernel_space, linear_space
+
+ALPHAS = [1e-1, 1e-2, 1e-3]
+GAMMAS = [0.01, 0.1]
+
+FOLDS = "folds are of rows: a row twice is two, and one of them may be held out"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*least populated class:UserWarning")
+@parametrize_with_checks(
+    [PegasosClassifierCV(cv=3), KernelPegasosClassifierCV(cv=3, budget=20)],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": FOLDS,
+        "check_sample_weight_equivalence_on_sparse_data": FOLDS,
+    }
+    | (
+        {"check_class_weight_classifiers": "accuracy, by which it chooses, is not what class weights of 1000 are for"}
+        if isinstance(estimator, KernelPegasosClassifierCV)
+        else {}
+    ),
+    xfail_strict=True,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16.0, y, random_state=0, stratify=y)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A problem of three classes that no model solves."""
+    X, y = make_classification(300, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=0)
+    return scale(X), y
+
+
+def plain_linear(X, y, train, test, alpha, **params):
+    """The scores of one fold, by a fit of its own on copies of its rows."""
+    model = PegasosClassifier(alpha=alpha, max_iter=100_000, solver="dual", **params)
+    return model.fit(X[train], y[train]).decision_function(X[test])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"loss": "hinge"}, {"loss": "log_loss"}, {"loss": "hinge", "multi_class": "crammer_singer"}, {"fit_intercept": False}],
+    ids=str,
+)
+def test_linear_folds_are_fits_of_their_own(params, small):
+    X, y = small
+    folds = list(StratifiedKFold(3).split(X, y))
+    # The hinge's optimum is a corner, which takes long to meet.
+    params = params | {"tol": 1e-5 if params.get("loss") == "hinge" else 1e-9}
+    tuned = PegasosClassifierCV(ALPHAS, cv=folds, max_iter=100_000, keep_scores=True, **params).fit(X, y)
+    results = tuned.cv_results_
+    assert results["param_alpha"].tolist() == ALPHAS
+    for row, alpha in enumerate(ALPHAS):
+        for k, (train, test) in enumerate(folds):
+            scores = plain_linear(X, y, train, test, alpha, **params)
+            near = 0.02 if params["tol"] > 1e-9 else 0.0
+            assert abs(results[f"split{k}_test_score"][row] - accuracy_score(y[test], scores.argmax(axis=1))) <= near
+            if alpha == tuned.alpha_:
+                np.testing.assert_allclose(tuned.held_out_scores_[test], scores, atol=1e-3 if near == 0.0 else 0.02)
+    means = results["mean_test_score"]
+    assert tuned.best_score_ == means.max() and tuned.alpha_ == ALPHAS[means.argmax()]
+    assert tuned.best_index_ == means.argmax() and results["rank_test_score"][tuned.best_index_] == 1
+    again = PegasosClassifier(alpha=tuned.alpha_, max_iter=100_000, random_state=0, **params).fit(X, y)
+    np.testing.assert_allclose(tuned.coef_, again.coef_, atol=1e-3 if near == 0.0 else 0.02)
+
+
+def test_the_best_estimator_is_a_fit_with_the_best_parameters(small):
+    X, y = small
+    tuned = KernelPegasosClassifierCV(GAMMAS, ALPHAS, 50, 3, random_state=0).fit(X, y)
+    best = tuned.best_estimator_
+    again = clone(best).set_params(calibration=None).fit(X, y)
+    assert (again.dual_coef_ == best.dual_coef_).all()
+    assert (best.gamma, best.alpha, best.budget) == (tuned.gamma_, tuned.alpha_, 50)
+    assert len(tuned.cv_results_["param_gamma"]) == len(GAMMAS) * len(ALPHAS)
+    assert not np.isnan(tuned.cv_results_["mean_test_score"]).any()
+    assert (tuned.predict(X) == best.predict(X)).all()
+    assert (tuned.decision_function(X) == best.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, small):
+    """Whatever stands in the rows that are held out, and however they are labelled, the model is the same to the last bit."""
+    X, y = small
+    fold = Fold(np.arange(100, 300), np.arange(100))
+
+    def weights(X, y):
+        if not kernel:
+            model = PegasosClassifier(alpha=1e-3)
+            data, classes = model._examples(X, y, None, None, reset=True)
+            space = linear_space(model, data, 3, fold, 1e-3)
+        else:
+            model = KernelPegasosClassifier(gamma=0.1, alpha=1e-3, budget=30, multi_class="crammer_singer")
+            data, classes = model._examples(X, y, None, None, reset=True)
+            model._decided = model._decide(data, 3, stream=False)
+            space = kernel_space(model, data, 3, 3, fold, 1e-3, 2**30, 0, lambda *_: None)
+        for alpha in (1e-2, 1e-3):
+            space.scores(alpha, 1e-3, 0, lambda *_: None)
+        return space.solver.weights()[0]
+
+    before = weights(X, y)
+    others, labels = X.copy(), y.copy()
+    others[:100], labels[:100] = 5.0 * X[:100][::-1], (y[:100] + 1) % 3
+    assert (weights(others, labels) == before).all()
+
+
+def test_labels_that_mean_nothing_score_as_such():
+    rng = np.random.RandomState(0)
+    X, y = rng.randn(600, 5), rng.randint(0, 2, 600)
+    for tuned in (KernelPegasosClassifierCV([0.1, 1.0], ALPHAS, 100, 5), PegasosClassifierCV(ALPHAS)):
+        tuned.fit(X, y)
+        # Of six models or three the best is by chance better than a half.
+        assert tuned.best_score_ < 0.56
+        assert abs(tuned.predict_proba(X)[:, 1] - 0.5).max() < 0.2
+
+
+def test_as_good_as_a_grid_search_and_as_its_own_grid():
+    X, X_test, y, y_test = digits()
+    tuned = KernelPegasosClassifierCV(budget=300, random_state=0).fit(X, y)
+    found = [
+        KernelPegasosClassifier(gamma=g, alpha=a, budget=300, multi_class="crammer_singer", random_state=0).fit(X, y)
+        for g, a in zip(tuned.cv_results_["param_gamma"], tuned.cv_results_["param_alpha"], strict=True)
+        if g > 0.3 * tuned.gamma_
+    ]
+    best = max(model.score(X_test, y_test) for model in found)
+    assert tuned.score(X_test, y_test) >= best - 0.01
+    assert tuned.score(X_test, y_test) > 0.97
+    assert abs(tuned.best_score_ - tuned.score(X_test, y_test)) < 0.02
+
+
+def test_a_search_follows_the_best_outward(two_classes):
+    X, y = two_classes
+    noisy = y.copy()
+    noisy[::4] = 1 - noisy[::4]
+    tuned = PegasosClassifierCV(random_state=0).fit(X, noisy)
+    found = np.sort(tuned.cv_results_["param_alpha"])
+    place = int(np.searchsorted(found, tuned.alpha_))
+    # There is something on both sides, unless the end of all grids was reached.
+    assert place > 0 and (place < len(found) - 1 or tuned.alpha_ >= 99.0)
+
+
+def test_ties_go_to_the_larger_alpha_and_the_rule_of_one_standard_error_further(small):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    alphas = np.geomspace(1e2, 1e-4, 13)
+    best = PegasosClassifierCV(alphas).fit(X, y)
+    means = best.cv_results_["mean_test_score"]
+    assert best.alpha_ == alphas[means == means.max()].max()
+    simple = PegasosClassifierCV(alphas, rule="one_standard_error").fit(X, y)
+    row = best.best_index_
+    scores = np.array([best.cv_results_[f"split{k}_test_score"][row] for k in range(5)])
+    least = means.max() - scores.std(ddof=1) / np.sqrt(5)
+    assert alphas[means >= least + 1e-9].max() <= simple.alpha_ <= alphas[means >= least - 1e-9].max()
+    assert simple.alpha_ > best.alpha_
+
+
+def test_any_number_of_threads_gives_the_same_bits(small):
+    X, y = small
+    for make in (
+        lambda n: KernelPegasosClassifierCV(budget=40, cv=3, random_state=0, n_jobs=n),
+        lambda n: PegasosClassifierCV(cv=3, random_state=0, n_jobs=n),
+    ):
+        one, four = make(1).fit(X, y), make(4).fit(X, y)
+        assert (one.decision_function(X) == four.decision_function(X)).all()
+        assert (one.predict_proba(X) == four.predict_proba(X)).all()
+        for name, values in one.cv_results_.items():
+            if name != "fit_time":
+                np.testing.assert_array_equal(values, four.cv_results_[name])
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "f1", "balanced_accuracy", "neg_brier_score"])
+@pytest.mark.parametrize("tuned", [KernelPegasosClassifierCV([0.05, 0.1], ALPHAS, 30, 3), PegasosClassifierCV(ALPHAS, cv=3)])
+def test_any_scorer(tuned, scoring, two_classes):
+    X, y = two_classes
+    tuned = clone(tuned).set_params(scoring=scoring).fit(X, y)
+    assert np.isfinite(tuned.best_score_) and np.isfinite(tuned.score(X, y))
+
+
+def test_a_scorer_gets_what_it_would_of_an_estimator(two_classes):
+    X, y = two_classes
+    seen = []
+
+    def scorer(estimator, X_test, y_test):
+        seen.append((X_test.copy(), y_test.copy()))
+        assert estimator.predict(X_test).shape == y_test.shape
+        assert set(estimator.classes_) == {0, 1}
+        return roc_auc_score(y_test, estimator.decision_function(X_test))
+
+    tuned = PegasosClassifierCV([1e-2], cv=3, scoring=scorer).fit(X, y)
+    assert len(seen) == 3
+    for _, test in StratifiedKFold(3).split(X, y):
+        assert any((rows == X[test]).all() and (labels == y[test]).all() for rows, labels in seen)
+    named = PegasosClassifierCV([1e-2], cv=3, scoring="roc_auc").fit(X, y)
+    assert named.best_score_ == tuned.best_score_
+    made = PegasosClassifierCV([1e-2], cv=3, scoring=make_scorer(roc_auc_score, response_method="decision_function"))
+    assert made.fit(X, y).best_score_ == tuned.best_score_
+
+
+def test_splitters(small):
+    X, y = small
+    groups = np.arange(300) // 10
+    model = PegasosClassifierCV(ALPHAS, cv=GroupKFold(4)).fit(X, y, groups=groups)
+    assert model.n_splits_ == 4
+    with pytest.raises(ValueError, match="groups"):
+        PegasosClassifierCV(ALPHAS, cv=GroupKFold(4)).fit(X, y)
+    repeated = PegasosClassifierCV(ALPHAS, cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, y)
+    assert repeated.n_splits_ == 6
+    shuffled = KernelPegasosClassifierCV([0.1], ALPHAS, 20, ShuffleSplit(2, test_size=0.1, random_state=0), keep_scores=True)
+    shuffled.fit(X, y)
+    assert 0 < np.isnan(shuffled.held_out_scores_[:, 0]).sum() < 300
+    some = np.r_[0:20, 100:120, 280:300]
+    left_out = PegasosClassifierCV(ALPHAS, cv=LeaveOneOut()).fit(X[some], y[some])
+    assert left_out.n_splits_ == 60
+    with pytest.raises(ValueError, match="n_splits"):
+        PegasosClassifierCV(cv=1000).fit(X, y)
+
+
+def test_metadata_is_routed(small):
+    import sklearn
+
+    X, y = small
+    weight = np.random.RandomState(0).rand(300)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        cv = GroupKFold(3).set_split_request(groups=True)
+        tuned = PegasosClassifierCV(ALPHAS, cv=cv, scoring=scorer, random_state=0)
+        tuned.set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight, groups=np.arange(300) // 10)
+    plain = PegasosClassifierCV(ALPHAS, cv=GroupKFold(3), random_state=0).fit(X, y, weight, groups=np.arange(300) // 10)
+    np.testing.assert_allclose(plain.cv_results_["mean_test_score"], tuned.cv_results_["mean_test_score"])
+    with pytest.raises(TypeError, match="enable_metadata_routing"):
+        PegasosClassifierCV(ALPHAS).fit(X, y, color="blue")
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"alphas": [1.0, -1.0]}, "alphas must be 'auto', or numbers > 0"),
+        ({"alphas": []}, "alphas must be"),
+        ({"alphas": "many"}, "alphas"),
+        ({"gammas": [np.nan]}, "gammas must be"),
+        ({"gammas": [[1.0, 2.0]]}, "gammas must be"),
+        ({"budget": 0}, "budget"),
+        ({"cv": 1}, "n_splits|k-fold"),
+        ({"scoring": "beauty"}, "scoring"),
+        ({"calibration": "magic"}, "calibration"),
+        ({"rule": "worst"}, "rule"),
+        ({"tol": 0.0}, "tol"),
+        ({"kernel": "precomputed"}, "kernel"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(params, said, small):
+    X, y = small
+    with pytest.raises(ValueError, match=said):
+        KernelPegasosClassifierCV(**{"gammas": [0.1], "alphas": [1e-2], "cv": 3, **params}).fit(X, y)
+
+
+def test_bad_data_leave_the_estimator_as_it_was(small):
+    X, y = small
+    model = KernelPegasosClassifierCV([0.1], ALPHAS, 20, 3).fit(X, y)
+    before = model.decision_function(X)
+    bad = X.copy()
+    bad[7, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad, y)
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="ample.weight"):
+        model.fit(X, y, np.zeros(300))
+    assert (model.decision_function(X) == before).all()
+
+
+def test_in_the_manner_of_scikit_learn(small):
+    X, y = small
+    pipe = make_pipeline(StandardScaler(), KernelPegasosClassifierCV([0.1], ALPHAS, 20, 3)).fit(X, y)
+    assert pipe.predict_proba(X).shape == (300, 3)
+    grid = GridSearchCV(PegasosClassifierCV(ALPHAS, cv=3), {"loss": ["hinge", "squared_hinge"]}, cv=2).fit(X, y)
+    assert grid.best_estimator_.alpha_ in ALPHAS
+    assert cross_val_predict(PegasosClassifierCV(ALPHAS, cv=3), X, y, cv=2, method="predict_proba").shape == (300, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frozen = CalibratedClassifierCV(FrozenEstimator(grid.best_estimator_)).fit(X, y)
+    assert frozen.predict_proba(X).shape == (300, 3)
+
+
+def test_the_best_estimator_can_be_saved_and_goes_on(small, tmp_path):
+    X, y = small
+    tuned = KernelPegasosClassifierCV([0.1], ALPHAS, 20, 3).fit(X, y)
+    pegasos.save(tuned.best_estimator_, tmp_path / "best")
+    again = pegasos.load(tmp_path / "best")
+    assert (again.predict_proba(X) == tuned.predict_proba(X)).all()
+    again.partial_fit(X, y)
+    with pytest.raises(ValueError, match="best_estimator_"):
+        pegasos.save(tuned, tmp_path / "tuned")
+
+
+def test_paths_are_the_models_of_their_alphas(small):
+    X, y = small
+    alphas = np.geomspace(1.0, 1e-4, 6)
+    for params in ({}, {"loss": "hinge", "multi_class": "crammer_singer"}, {"loss": "log_loss", "fit_intercept": False}):
+        found = pegasos.path(X, y, alphas[::-1], tol=1e-6, **params)
+        assert (found.alphas == alphas).all() and found.classes.tolist() == [0, 1, 2]
+        for i, alpha in enumerate(alphas):
+            model = PegasosClassifier(alpha=alpha, tol=1e-6, max_iter=100_000, **params).fit(X, y)
+            assert found.duality_gaps[i] <= 1e-6 * found.objectives[i]
+            # Each bounds the other.
+            assert found.objectives[i] - found.duality_gaps[i] <= model.objective_ + 1e-12
+            assert model.dual_objective_ <= found.objectives[i] + 1e-12
+            np.testing.assert_allclose(found.coefs[i], model.coef_, atol=0.02 * abs(model.coef_).max())
+    with pytest.warns(ConvergenceWarning, match="alpha = 1e-09 are short"):
+        pegasos.path(X, y, [1e-9], loss="hinge", tol=1e-15)
+    with pytest.raises(ValueError, match="alphas must be"):
+        pegasos.path(X, y, [0.0])
+    assert pegasos.path(X, y % 2, "auto").coefs.shape[1:] == (1, 8)
+
+
+def test_calibrated_probabilities_are_right_as_often_as_they_say():
+    X, y = make_classification(6000, 10, n_informative=6, flip_y=0.2, weights=[0.7], random_state=1)
+    X, X_test, y, y_test = train_test_split(scale(X), y, random_state=0, test_size=0.5)
+    p = KernelPegasosClassifierCV(budget=100, random_state=0).fit(X, y).predict_proba(X_test)[:, 1]
+    bins = np.digitize(p, np.linspace(0, 1, 11)[1:-1])
+    error = sum(abs((p - y_test)[bins == b].sum()) for b in range(10)) / len(p)
+    assert error < 0.04
+    assert log_loss(y_test, p) < 0.45
