@@ -10,8 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
@@ -35,8 +34,8 @@ _MOST_SCORES = 2**20
 #: And so many in any case.
 _FEWEST_ROWS = 64
 
-#: The logarithms of the inverse temperatures that are looked at, of scores whose largest is 1.
-_COLDEST, _HOTTEST = -10.0, 15.0
+#: The largest inverse temperature, of scores whose largest is 1; and how well it shall be known.
+_COLDEST, _CLOSE = 1e7, 1e-5
 
 #: Steps of Newton's method for Platt's sigmoid, the mean slope that is none, a ridge so that there always is a step, and
 #: the shortest step.
@@ -212,12 +211,22 @@ def _inverse_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarr
     own = scores[np.arange(n), codes]
     aim = (1.0 - k * doubt) * own + doubt * scores.sum(axis=1)
 
-    def surprise(log_beta: float) -> float:
-        beta = np.exp(log_beta)
-        return float(np.average(logsumexp(beta * scores, axis=1) - beta * aim, weights=weight))
-
-    found = minimize_scalar(surprise, bounds=(_COLDEST, _HOTTEST), method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(found.x)) / size
+    # The mean surprise is convex in beta: where its slope is 0, between bounds that Newton's steps draw together.
+    low, high, beta = 0.0, _COLDEST, 1.0
+    weight = weight / weight.sum()
+    for _ in range(_STEPS):
+        p = softmax(beta * scores, axis=1)
+        mean = (p * scores).sum(axis=1)
+        slope = float(weight @ (mean - aim))
+        low, high = (low, beta) if slope > 0.0 else (beta, high)
+        bend = float(weight @ ((p * scores**2).sum(axis=1) - mean**2))
+        there = beta - slope / bend if bend > 0.0 else high
+        if not low < there < high:
+            there = (low + high) / 2.0 if high < _COLDEST else min(4.0 * beta, _COLDEST)
+        if abs(there - beta) <= _CLOSE * beta:
+            break
+        beta = there
+    return beta / size
 
 
 def _coupled(pairs: np.ndarray, n_classes: int) -> np.ndarray:

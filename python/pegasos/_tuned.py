@@ -36,7 +36,7 @@ _WIDTHS = (-1, 1, 3)
 _WIDEST, _NARROWEST = -10, 12
 
 #: What goes before all rows, where there are more: rows, support vectors, and the step of the search in gamma and alpha.
-_STAGES = ((2000, 200, 2), (5000, 350, 1))
+_STAGES = ((2000, 128, 2), (4000, 256, 1))
 
 #: How many rows are held out there, at least; and by what part of the best score others may be worse there and still be
 #: chosen for a larger alpha: so few rows cannot tell, and the search must not run down a slope of smaller alphas and wider
