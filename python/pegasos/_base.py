@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from tqdm import tqdm
 
@@ -23,7 +22,6 @@ from pegasos._core import Fit
 from pegasos._data import (
     Data,
     as_data,
-    check_labels,
     encode,
     encode_among,
     explaining,
@@ -31,6 +29,7 @@ from pegasos._data import (
     sound,
     thread_count,
 )
+from pegasos._stream import Stream, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,6 +120,9 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     #: What "auto" means for them since.
     _decided: dict[str, Any] = {}  # noqa: RUF012 - never changed, only replaced
 
+    #: The classes met so far, and how many examples of each; None where nobody has counted.
+    _stream: Stream | None = None
+
     def __new__(cls, *args: Any, **params: Any) -> Self:
         cls._refuse_c(params, TypeError)
         return super().__new__(cls)
@@ -175,6 +177,10 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     ) -> Trainer:
         """A trainer that has learned nothing."""
 
+    def _targets(self, n_classes: int) -> Any:
+        """What a linear trainer of so many classes is made for."""
+        return None
+
     @abstractmethod
     def _resume_trainer(self, data: Data) -> Trainer:
         """The trainer, or one as it is but with the parameters as they are now."""
@@ -204,9 +210,16 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     # -- input
 
     def _examples(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: np.ndarray | None,
+        *,
+        reset: bool,
+        stream: Stream | None = None,
     ) -> tuple[Data, np.ndarray]:
-        """Examples as trainers take them, and their classes: ``classes``, or all that occur."""
+        """Examples as trainers take them, and their classes: ``classes``, or all that occur; those of a ``stream``."""
         if reset:
             self._decided = {}
         # Weights that exist stay in their precision.
@@ -223,7 +236,11 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
             ensure_all_finite=False,
             reset=reset,
         )
-        if classes is None:
+        if stream is not None:
+            codes = stream.meet(y)
+            assert stream.classes is not None
+            classes = stream.classes
+        elif classes is None:
             classes, codes = encode(y)
         else:
             codes = encode_among(y, classes)
@@ -235,7 +252,10 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
             if not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            if stream is not None and self.class_weight == "balanced":
+                of_class = stream.balanced()
+            else:
+                of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
                 raise ValueError(f"class_weight must be finite and >= 0, got {self.class_weight}")
             weight = of_class[codes] if weight is None else weight * of_class[codes]
@@ -279,7 +299,8 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     # -- training
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        going_on = self.warm_start and hasattr(self, "_trainer")
+        # Who knows one class has learned nothing.
+        going_on = self.warm_start and hasattr(self, "_trainer") and len(self.classes_) > 1
         known = self.classes_ if going_on else None
         data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
         random = check_random_state(self.random_state)
@@ -300,6 +321,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
                 self._decided = self._decide(data, len(classes), stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         self._forget_scores()
+        self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)
         with self._learning(run, rows.X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         if self.calibration is not None:
@@ -309,6 +331,13 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
                 # The model is there.
                 raise Interrupted(*error.args) from None
         return self
+
+    def _met(self) -> Stream | None:
+        """What is known of the classes met so far; None before training."""
+        if not hasattr(self, "_trainer"):
+            return None
+        # An estimator of an earlier version has counted nothing.
+        return self._stream or Stream(self.classes_, np.zeros(len(self.classes_), np.int64))
 
     def _own_trainer(self, data: Data) -> Any:
         """A trainer with the parameters as they are now, whose steps the model in use knows nothing of."""
@@ -364,38 +393,23 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
         return tqdm(total=total, desc=type(self).__name__, unit=" rows", unit_scale=True)
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' is not supported by partial_fit, which does not see all "
-                "of y: use compute_class_weight('balanced', classes=classes, y=y) on a large sample "
-                "and pass the result as class_weight={class: weight}"
-            )
         first = not hasattr(self, "_trainer")
-        if classes is not None:
-            if np.size(classes) == 0:
-                raise ValueError("classes must hold at least two classes, got none")
-            check_labels(np.asarray(classes), "classes")
-            classes = unique_labels(classes)
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if not first:
-            if classes is not None and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes!r} must be those of the first call to partial_fit, "
-                    f"{self.classes_!r}, or None"
-                )
-            classes = self.classes_
-        data, classes = self._examples(X, y, sample_weight, classes, reset=first)
+        stream = Stream.of_call(self._met(), classes)
+        data, classes = self._examples(X, y, sample_weight, None, reset=first, stream=stream)
         with explaining(data.X, self):
             if first:
                 random = check_random_state(self.random_state)
                 seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-                self._decided = self._decide(data, len(classes), stream=True)
+                self._decided = self._decide(data, stream.n_classes, stream=True)
                 self._forget_scores()
-                run = Run(self._make_trainer(data, len(classes)), seed, 0)
+                run = Run(self._make_trainer(data, stream.n_classes), seed, 0)
             else:
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)
-                if self.calibration is not None:
+                if len(classes) > len(self.classes_):
+                    run.trainer = joined(run.trainer, self.classes_, classes, self._targets(len(classes)), data)
+                    # Those of fewer classes.
+                    self._forget_scores()
+                elif self.calibration is not None:
                     self._note_scores(self._scores(self._trainer, data.X), data.codes, sample_weight)
             in_use = not first and run.trainer is self._trainer
             in_place = in_use and self._learns_in_place(data)
@@ -408,9 +422,12 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
                 run.trainer = run.trainer.copy()
         with self._learning(run, data.X, classes):
             self._meet_others(run)
-            run.begin(data, self._order(data.n), threads=thread_count(self.n_jobs), **self._recording())
-            for _ in run.epochs():
-                pass
+            self._stream = stream
+            # One class has nobody to be told from.
+            if len(classes) > 1:
+                run.begin(data, self._order(data.n), threads=thread_count(self.n_jobs), **self._recording())
+                for _ in run.epochs():
+                    pass
         return self
 
     def _learns_in_place(self, data: Data) -> bool:

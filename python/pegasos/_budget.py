@@ -15,6 +15,7 @@ from pegasos._machine import KernelMachine
 
 if TYPE_CHECKING:
     from pegasos._core import Trainer
+    from pegasos._stream import Stream
 
 #: An average of recent iterates reaches back this many updates where nothing bounds it.
 _UNBOUNDED = 2**62
@@ -153,12 +154,19 @@ class BudgetedMachine(KernelMachine):
         return self._room.bounded
 
     def _examples(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: np.ndarray | None,
+        *,
+        reset: bool,
+        stream: Stream | None = None,
     ) -> tuple[Data, np.ndarray]:
         if reset and self.budget != "auto":
             self._decided = {}
             self._room.check_kernel()
-        return super()._examples(X, y, sample_weight, classes, reset=reset)
+        return super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
         self._room.check_kernel()

@@ -317,6 +317,9 @@ class Probable:
         -----
         Time: that of ``decision_function``, and O(n_classes^3) a row where scores are those of pairs.
         """
+        if len(getattr(self, "classes_", ())) == 1:
+            # Of a stream that has met no other.
+            return np.ones((len(self._all_scores(X)), 1))
         if self.calibration is None:
             return self._own_probabilities(X)
         return self._calibrated().probabilities(self._all_scores(X))

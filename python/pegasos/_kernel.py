@@ -20,6 +20,7 @@ from pegasos._core import Trainer
 from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
 from pegasos._refit import RefittedMachine
+from pegasos._stream import Stream
 from pegasos._unlimited import Unlimited
 
 
@@ -134,7 +135,7 @@ class KernelPegasosClassifier(RefittedMachine):
         The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
         rows as they stand, or these row numbers.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, by which examples' weights are multiplied.
+        Weights of the classes, by which examples' weights are multiplied. "balanced" as in ``PegasosClassifier``.
     calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
@@ -436,9 +437,16 @@ class KernelPegasosClassifier(RefittedMachine):
     # -- training
 
     def _examples(
-        self, X: Any, y: Any, sample_weight: Any, classes: np.ndarray | None, *, reset: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: np.ndarray | None,
+        *,
+        reset: bool,
+        stream: Stream | None = None,
     ) -> tuple[Data, np.ndarray]:
-        data, classes = super()._examples(X, y, sample_weight, classes, reset=reset)
+        data, classes = super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
         if callable(self.kernel):
             # Against the rows of the first fit: what the coefficients are for.
             # A copy: whoever changes X later must not change the model.

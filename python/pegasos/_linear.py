@@ -136,7 +136,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         rows, up to twice as fast and as good unless the rows are sorted by class; uniform draws with
         replacement; as they are stored; or the row numbers given.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weight of each example by that of its class, as in ``SVC``.
+        Multiplies the weight of each example by that of its class, as in ``SVC``. "balanced": n_samples/(n_classes
+        count) of its class; in ``partial_fit`` of all examples so far, those of the call included.
     calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
@@ -389,7 +390,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         y : array-like of shape (n_samples,)
             Their classes.
         classes : array-like of shape (n_classes,), default=None
-            All classes that may ever come. Must be given to the first call, may be left out later.
+            All classes that may come. Who names them to the first call is protected from slips: a y of no class that was
+            named is an error. A later call may name more, which join; those of ``fit`` count as named. None to the
+            first call takes what comes: a class that nobody has named joins with its first example, and one that comes
+            alone waits, untold from anything, for a second. What joins begins at 0: docs/online.md has more.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights, finite, >= 0 and not all 0; ones by default.
 
@@ -486,7 +490,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         return {}
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
-        want = (1 if len(self.classes_) == 2 else len(self.classes_), self.n_features_in_)
+        want = (1 if len(self.classes_) <= 2 else len(self.classes_), self.n_features_in_)
         if extra or self.coef_.shape != want:
             raise ValueError(f"the weights must have shape {want}, got {self.coef_.shape}")
         if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
@@ -532,24 +536,26 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         """The value of the constant feature whose weight is the intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
+    def _targets(self, n_classes: int) -> list[int] | int:
+        if n_classes == 2 or self.multi_class == "ovr":
+            return [1] if n_classes == 2 else list(range(n_classes))
+        if self.loss != "hinge":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                f"multi_class='crammer_singer' needs loss='hinge', got loss={self.loss!r}; "
+                "multi_class='ovr' takes any"
+            )
+        return n_classes
+
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
         if n_classes < 2:
             raise ValueError(
                 f"y must hold at least two classes to tell apart, got {n_classes} class"
             )
-        targets: list[int] | int = [1] if n_classes == 2 else list(range(n_classes))
-        if n_classes > 2 and self.multi_class == "crammer_singer":
-            if self.loss != "hinge":
-                raise ValueError(
-                    "Only binary classification is supported. The type of the target is multiclass. "
-                    f"multi_class='crammer_singer' needs loss='hinge', got loss={self.loss!r}; "
-                    "multi_class='ovr' takes any"
-                )
-            targets = n_classes
         return Trainer.linear(
             int(data.X.shape[1]),
             issparse(data.X),
-            targets,
+            self._targets(n_classes),
             data.X.dtype.name,
             self._constant(),
             self._params(data),

@@ -147,7 +147,10 @@ class KernelMachine(_PegasosBase):
         y : array-like of shape (n_samples,)
             Their classes.
         classes : array-like of shape (n_classes,), default=None
-            All classes that may ever come. Must be given to the first call, may be left out later.
+            All classes that may come. Who names them to the first call is protected from slips: a y of no class that was
+            named is an error. A later call may name more, which join; those of ``fit`` count as named. None to the
+            first call takes what comes: a class that nobody has named joins with its first example, and one that comes
+            alone waits, untold from anything, for a second. What joins begins at 0: docs/online.md has more.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights, finite, >= 0 and not all 0; ones by default.
 

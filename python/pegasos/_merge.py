@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos._base import Run
 from pegasos._core import Trainer
 from pegasos._linear import PegasosClassifier
+from pegasos._stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,4 +113,5 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
         max(model._epoch for model in models),
     )
     merged._settle(run, first.classes_)
+    merged._stream = Stream.of_merge(first.classes_, [model._met() for model in models])
     return merged

@@ -29,6 +29,7 @@ from pegasos._linear import PegasosClassifier
 from pegasos._machine import n_outputs
 from pegasos._online import OnlineGradientClassifier
 from pegasos._projectron import ProjectronClassifier
+from pegasos._stream import Stream
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -130,6 +131,7 @@ def save(estimator: Estimator, path: Path) -> None:
         "dual_objective": _encode(estimator.dual_objective_, "dual_objective_"),
         "seed": estimator._seed,
         "epoch": estimator._epoch,
+        "stream": _encode_stream(estimator._met()),
         "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
         "extra": estimator._extra(),
         "calibration": _encode(estimator._calibration_state(), "calibration", tensors),
@@ -278,7 +280,9 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
             raise ValueError(f"feature_names must be {n_features} strings")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     parts = _decode(state["trainer"], tensors)
-    _check_parts(parts, len(classes), n_features)
+    # One class waits for a second, in a trainer of two.
+    _check_parts(parts, max(2, len(classes)), n_features)
+    stream = _decode_stream(state.get("stream"), classes)
     try:
         trainer = Trainer.from_parts(parts)
     except TypeError as error:
@@ -297,10 +301,14 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         ),
         classes,
     )
+    estimator._stream = stream
     estimator._check_restored(state["extra"])
     # Once there was none.
     scored = _decode(state.get("calibration"), tensors)
     estimator._restore_calibration(scored, _outputs(estimator))
+    found = trainer.result()
+    if len(classes) == 1 and (np.any(found[0]) or (kind == "linear" and np.any(found[1]))):
+        raise ValueError("a model of one class must have learned nothing")
     # Last, as they say least of what is wrong.
     tensors.verify(state["checksums"])
     told = {key: value for key, value in state.items() if key != "sha256"}
@@ -414,9 +422,26 @@ def _decode_classes(state: dict[str, Any]) -> np.ndarray:
     if not all(isinstance(value, str) == text for value in values):
         raise ValueError(f"classes of dtype {dtype} cannot be {values}")
     classes = np.array(values, dtype=dtype)
-    if classes.ndim != 1 or len(classes) < 2 or not np.all(classes[1:] > classes[:-1]):
-        raise ValueError(f"classes must be two or more, in rising order, got {values}")
+    if classes.ndim != 1 or not len(classes) or not np.all(classes[1:] > classes[:-1]):
+        raise ValueError(f"classes must be one or more, in rising order, got {values}")
     return classes
+
+
+def _encode_stream(stream: Stream | None) -> dict[str, Any]:
+    assert stream is not None and stream.counts is not None
+    return {"open": stream.is_open, "counts": stream.counts.tolist()}
+
+
+def _decode_stream(state: Any, classes: np.ndarray) -> Stream | None:
+    """None where the file is of a version that did not count."""
+    counts: Any = [0] * len(classes) if state is None else state["counts"]
+    is_open: Any = False if state is None else state["open"]
+    if len(counts) != len(classes) or type(is_open) is not bool:
+        raise ValueError(f"its stream must be of {len(classes)} classes, got {state!r}")
+    if len(classes) < 2 and not is_open:
+        raise ValueError(f"classes must be two or more, got {classes.tolist()}")
+    _check_numbers(counts, "counts")
+    return None if state is None else Stream(classes, np.array(counts, np.int64), is_open)
 
 
 def _whole(state: dict[str, Any], name: str) -> int:

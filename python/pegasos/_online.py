@@ -68,7 +68,7 @@ class OnlineGradientClassifier(PegasosClassifier):
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="storage"
         Order of the examples in a pass; as they are stored, that is as they came, by default.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies the weight of each example by that of its class.
+        Multiplies the weight of each example by that of its class; "balanced" as in ``PegasosClassifier``.
     calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
@@ -89,7 +89,8 @@ class OnlineGradientClassifier(PegasosClassifier):
     ----------
     cumulative_loss_ : float
         The sum of ``f_t(w_t)`` over all rounds since the first, over all calls; summed over the
-        problems of "ovr".
+        problems of "ovr". Of a problem that has joined with its class since then; where a third class has made scores of
+        one joint score, of which nothing is known, nan.
     regret_bound_ : float
         No fixed ``w`` of the ball has a cumulative loss lower than ``cumulative_loss_`` by more than
         this; inf without a ball, but for steps of 1/(alpha t), whose bound needs none.

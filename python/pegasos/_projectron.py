@@ -58,7 +58,8 @@ class ProjectronClassifier(BudgetedMachine):
         The order of an epoch: a fresh permutation of all rows or of blocks of 32, uniform draws, the
         rows as they stand, or these row numbers.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, by which examples' weights, and so their steps, are multiplied.
+        Weights of the classes, by which examples' weights, and so their steps, are multiplied. "balanced" as in
+        ``PegasosClassifier``.
     calibration : {"sigmoid", "temperature", "isotonic"} or None, default=None
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one

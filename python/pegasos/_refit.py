@@ -15,6 +15,7 @@ from pegasos._budget import BudgetedMachine
 from pegasos._core import Refit
 from pegasos._data import Data, explaining, thread_count
 from pegasos._linear import PegasosClassifier
+from pegasos._stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,6 +90,8 @@ class RefittedMachine(BudgetedMachine):
         check_is_fitted(self)
         if self._choice("budget") is None:
             raise ValueError("refit needs a model on a budget; without one, solver='auto' is exact")
+        if len(self.classes_) < 2:
+            raise ValueError(f"refit needs a model of at least two classes, got {self.classes_.tolist()}")
         alphas = _descending(self._choice("alpha") if alpha is None else alpha)
         if cv is not None and alphas.size == 1:
             raise ValueError(f"cv chooses among several alphas, got {alpha!r}")
@@ -196,10 +199,6 @@ class RefittedMachine(BudgetedMachine):
             raise ValueError(
                 f"y must be given with the rows of X; without it X is an iterable of batches, got {type(batches)}"
             )
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all of y; pass class_weight={class: weight} for a stream"
-            )
         threads = thread_count(self.n_jobs)
         linear = PegasosClassifier(
             "hinge",
@@ -212,13 +211,15 @@ class RefittedMachine(BudgetedMachine):
         )
         codes = np.arange(len(self.classes_))
         trainer: Any = None
+        # Of the stream alone, for class_weight="balanced".
+        stream = Stream(self.classes_)
         for batch in batches:
             if not 2 <= len(batch) <= 3:
                 raise ValueError(
                     f"a batch must hold X, y and, if wanted, sample_weight, got {len(batch)} entries"
                 )
             X, y, *weight = batch
-            data, _ = self._examples(X, y, weight[0] if weight else None, self.classes_, reset=False)
+            data, _ = self._examples(X, y, weight[0] if weight else None, None, reset=False, stream=stream)
             data = data.copy()
             if trainer is None:
                 trainer = self._own_trainer(data)

@@ -201,14 +201,22 @@ def test_batches_that_hold_too_much():
         model.refit([(X, y), (X, y, np.ones(300), 1)])
 
 
-def test_streams_cannot_be_balanced():
-    """As partial_fit says, which does not see all of y either."""
+def test_streams_are_balanced_by_what_has_come():
     X, y = board()
+    few = (y == 0) | (np.arange(len(y)) % 4 == 0)
+    X, y = X[few], y[few]
     model = machine(class_weight="balanced").fit(X, y)
-    with unchanged(model), pytest.raises(ValueError, match="balanced"):
-        model.refit([(X[y == 0], y[y == 0]), (X, y)])
-    with unchanged(model), pytest.raises(ValueError, match="balanced"):
-        model.refit(batches(X, y))
+    other = copy.deepcopy(model).set_params(class_weight=None)
+    counts = model._stream.counts
+    model.refit(batches(X, y, size=50))
+    seen, weighted = np.zeros(2), []
+    for rows, labels in batches(X, y, size=50):
+        seen += np.bincount(labels, minlength=2)
+        weighted.append((rows, labels, (seen.sum() / (2 * seen))[labels]))
+    other.refit(weighted)
+    assert np.array_equal(model.dual_coef_, other.dual_coef_)
+    # What the refit has counted is of its own.
+    assert np.array_equal(model._stream.counts, counts)
 
 
 @pytest.mark.parametrize("way", ["rows", "stream"])
