@@ -298,7 +298,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
 
     # -- training
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None) -> Self:
         # Who knows one class has learned nothing.
         going_on = self.warm_start and hasattr(self, "_trainer") and len(self.classes_) > 1
         known = self.classes_ if going_on else None
@@ -306,7 +306,9 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
         rows, held_out = data, None
-        if self._choice("early_stopping"):
+        if X_val is not None or y_val is not None:
+            held_out = self._validation(X_val, y_val, classes)
+        elif self._choice("early_stopping"):
             parts = train_test_split(
                 np.arange(data.n),
                 test_size=self.validation_fraction,
@@ -332,6 +334,22 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
                 raise Interrupted(*error.args) from None
         return self
 
+    def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Data:
+        """Rows that the caller holds out."""
+        if X is None or y is None:
+            raise ValueError(f"X_val and y_val must be given together, got {'y_val' if X is None else 'X_val'} alone")
+        if self.tol is None:
+            raise ValueError("tol must be a number where X_val is given, by which its accuracy must rise, got None")
+        dtype: Any = [np.float64, np.float32]
+        try:
+            X, y = validate_data(
+                self, sound(X, dtype), y, accept_sparse="csr", accept_large_sparse=True, dtype=dtype, order="C", reset=False
+            )
+        except ValueError as error:
+            # It speaks of X and y.
+            raise ValueError(f"X_val and y_val must be as X and y are: {error}") from error
+        return as_data(X, encode_among(y, classes, "y_val"))
+
     def _met(self) -> Stream | None:
         """What is known of the classes met so far; None before training."""
         if not hasattr(self, "_trainer"):
@@ -351,6 +369,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
     def _run_epochs(self, run: Run, data: Data, held_out: Data | None, *, certify: bool) -> None:
         order = self._order(data.n)
         obstacle = self._dual_obstacle() if certify else "warm_start=True"
+        obstacle = obstacle or (None if held_out is None else "X_val")
         self._refuse_dual(obstacle)
         if not certify or not isinstance(order, str) or order == "replacement":
             # A model in use must not learn half of bad data; and not every order meets every row.

@@ -284,9 +284,9 @@ def check_labels(labels: np.ndarray, name: str) -> None:
         )
 
 
-def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def encode_among(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarray:
     """Each entry's position among ``classes``; an entry that is none of them is an error."""
-    check_labels(y, "y")
+    check_labels(y, name)
     try:
         codes = np.searchsorted(classes, y)
         codes[codes == len(classes)] = 0
@@ -296,7 +296,7 @@ def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         unknown = np.zeros(1, dtype=int)
     if unknown.size:
         raise ValueError(
-            f"y must hold only the classes {classes.tolist()} given to the first call of "
+            f"{name} must hold only the classes {classes.tolist()} given to the first call of "
             f"partial_fit or fit, got {y[unknown[0]]!r}"
         )
     return codes.astype(np.uint32)

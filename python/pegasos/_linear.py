@@ -352,7 +352,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Train on all of the examples, for at most ``max_iter`` epochs.
 
         Parameters
@@ -363,6 +365,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights, finite, >= 0 and not all 0; ones by default.
+        X_val, y_val : {array-like, sparse matrix} of shape (n_val, n_features), array-like of shape (n_val,), default=None
+            Examples of the same classes to stop by, as ``early_stopping`` does, whose own part is not held out then: this
+            fit ends when the accuracy on these has not risen by ``tol`` for ``n_iter_no_change`` epochs. In a Pipeline,
+            ``transform_input=["X_val"]`` takes them through the steps before.
 
         Returns
         -------
@@ -377,7 +383,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             If there is not enough memory. The estimator is as it was before.
         """
         with self._all_or_nothing():
-            return self._fit(X, y, sample_weight)
+            return self._fit(X, y, sample_weight, X_val, y_val)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
