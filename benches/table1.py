@@ -258,7 +258,7 @@ def main() -> None:
     for name in run.wanted(run.pick(quick=names, full=names, tiny=names[2:3])):
         if (data := load(SETS, name)) is not None:
             table(run, Problem(name, data, run))
-    streams = {
+    streams: dict[str, tuple[Any, int]] = {
         "checkerboard": (make_checkerboard, run.pick(quick=20_000, full=10_000_000, tiny=2000)),
         "waveform": (make_waveform, run.pick(quick=20_000, full=2_000_000, tiny=2000)),
     }

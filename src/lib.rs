@@ -50,6 +50,7 @@
 //! | multi-class Pegasos | [`CrammerSinger`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | kernel Pegasos | either, w an [`Expansion`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
 //! | BPegasos^M, on a budget | either, w a [`Budgeted`] | [`Pegasos`](Schedule::Pegasos) | the same | [`Mean`](Block::Mean) |
+//! | Pegasos for streams that drift | any, with any w | [`Forgetting`](Schedule::Forgetting) | the same | [`Mean`](Block::Mean) |
 //! | Projectron, Projectron++ | either, w a [`Budgeted`] | [`InvScaling`](Schedule::InvScaling) of power 0, lambda = 0 | none | `Mean(1)` |
 //! | online gradient descent (Zinkevich) | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | `Mean(1)` |
 //! | with delayed gradients | any | [`InvScaling`](Schedule::InvScaling) | a [`Ball`] | [`Delayed`](Block::Delayed) |

@@ -50,7 +50,8 @@ pub enum Average {
     /// an update. Without a window the k-th iterate weighs about as k^7; with one the mean also forgets
     /// what a budget has done to iterates long ago.
     Recent {
-        /// The largest W.
+        /// The largest W. Where steps forget, updates so far are those that are not forgotten, as if they had been evenly
+        /// spread.
         window: u64,
     },
 }
@@ -98,12 +99,17 @@ impl<F> Params<F> {
 
     /// Refuses parameters outside their range; [`Trainer::resume`](crate::Trainer::resume) checks the set as well.
     pub fn check(&self) -> Result<(), Error> {
-        check_lambda(self.lambda, self.schedule != Schedule::Pegasos)?;
+        check_lambda(self.lambda, !self.schedule.needs_lambda())?;
         if !(self.t0 >= 0.0 && self.t0.is_finite()) {
             return Err(Error::parameter("t0", self.t0, ">= 0 and finite"));
         }
         if self.block == Block::Mean(0) {
             return Err(Error::parameter("batch", 0, ">= 1"));
+        }
+        let remembers = matches!(self.average, Average::Uniform | Average::Polynomial);
+        if let (Schedule::Forgetting { .. }, true) = (self.schedule, remembers) {
+            let want = "none or recent where steps forget";
+            return Err(Error::parameter("average", format_args!("{:?}", self.average), want));
         }
         self.schedule.check(self.lambda)
     }

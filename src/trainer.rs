@@ -550,11 +550,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let eta = schedule.eta(lambda, s);
         if self.plain {
             self.hypothesis.set_scale(eta);
-        } else if schedule == Schedule::Pegasos {
-            // eta lambda = 1/s; as a quotient it is exactly 1 at s = 1.
-            self.hypothesis.scale((s - 1.0) / s);
         } else {
-            self.hypothesis.scale(1.0 - eta * lambda);
+            self.hypothesis.scale(schedule.keeps(lambda, s, eta));
         }
         eta
     }
@@ -603,7 +600,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 
     /// Moves the mean by 1/W of the way to w.
     fn average_recent(&mut self, window: u64) {
-        let window = (self.updates / 8).min(window).max(1) as f64;
+        let updates = self.params.schedule.remembered(self.updates, self.t);
+        let window = (updates / 8).min(window).max(1) as f64;
         let sum = self.hypothesis.average_weight();
         if window == 1.0 || sum == 0.0 {
             self.hypothesis.set_average_weight(0.0);

@@ -29,6 +29,7 @@ from pegasos._data import (
     sound,
     thread_count,
 )
+from pegasos._steps import decided_alpha
 from pegasos._stream import Stream, joined
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
 
     def _decide(self, data: Data, n_classes: int, *, stream: bool) -> dict[str, Any]:
         """What "auto" means where training begins with these examples, all there are or the first of a stream."""
-        return {"alpha": STREAM_ALPHA if stream else 1.0 / data.n}
+        return {"alpha": decided_alpha(self, STREAM_ALPHA if stream else 1.0 / data.n, data)}
 
     @abstractmethod
     def _make_trainer(
@@ -468,6 +469,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
             ("projection", *wants("projection", False)),
             # An average of recent iterates is for those who end with Pegasos; it asks for nothing.
             ("average", self.average, self._averaging()[0] in ("none", "recent")),
+            ("half_life", *wants("half_life", None)),
             ("batch_size", *wants("batch_size", 1)),
             ("sampling", sampling, sampling not in ("replacement", "an array")),
             ("early_stopping", *wants("early_stopping", False)),
@@ -494,7 +496,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
         """Whether the ledger of violations is a dual point worth looking at."""
         replaced = isinstance(self.sampling, str) and self.sampling == "replacement"
         plain = self._choice("learning_rate") == "pegasos" and not self._choice("projection")
-        return plain and not replaced
+        return plain and not replaced and self._choice("half_life") is None
 
     def _order(self, n: int) -> str | np.ndarray:
         if isinstance(self.sampling, str):

@@ -87,7 +87,8 @@ class Budget(Room):
         order = machine._order(data.n)
         machine._refuse_dual(f"budget={machine._choice('budget')}" if certify else "warm_start=True")
         machine.__dict__.pop("refit_path_", None)
-        refine = machine._choice("refine")
+        # A refit would give all examples the same weight again.
+        refine = machine._choice("refine") and machine._choice("half_life") is None
         for left in reversed(range(machine._choice("refine_rounds") if refine else 1)):
             self._place(run, data, order)
             if refine and run.trainer.facts.spans:

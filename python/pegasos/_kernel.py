@@ -94,6 +94,12 @@ class KernelPegasosClassifier(RefittedMachine):
         removed, as they are gone from the mean too). False: the last iterate. "uniform": of all, alike; an
         integer k: of those from step k on. "polynomial": weighted by k (k + 1) (k + 2) for the k-th. On a budget the
         mean is carried through every change of the support vectors.
+    half_life : float or None, default=None
+        For streams that drift: the weight that an example has for the model halves every so many examples, > 0. Steps are
+        ``max(1/(alpha t), (1 - 2^(-1/half_life))/alpha)``, so that w is about a mean over the last 1.44 half_life examples;
+        "auto" for ``alpha`` is 1 over their number then, if that is more. The ``average`` must be True, which forgets as
+        well, or False. Old support vectors fade but only a ``budget`` takes them out. None: all examples count alike.
+        There is no certificate then, no dual ascent, and no refit at the end of ``fit``; docs/online.md has more.
     refine : bool, default=True
         Whether ``fit`` on a budget ends by giving the support vectors the best coefficients that there are, with a
         certificate, as the method ``refit`` does, which also chooses among several ``alpha``: the best one for
@@ -117,7 +123,7 @@ class KernelPegasosClassifier(RefittedMachine):
         the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
         "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it
         stays with "pegasos" where a parameter asks for what only that has (``budget``, ``batch_size``,
-        ``projection``, an ``average`` by name or number, ``sampling`` with replacement or by an array,
+        ``projection``, ``half_life``, an ``average`` by name or number, ``sampling`` with replacement or by an array,
         ``warm_start``), or the kernel is not known to be positive semi-definite.
     projection : bool, default=False
         Whether to project ``w``, after each step, onto the ball of radius ``sqrt(mean weight/alpha)``,
@@ -281,6 +287,7 @@ class KernelPegasosClassifier(RefittedMachine):
             StrOptions({"uniform", "polynomial"}),
             Interval(Integral, 1, 2**63 - 1, closed="both"),
         ],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "refine": ["boolean"],
         "refine_rounds": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "fit_intercept": [StrOptions({"auto"}), "boolean"],
@@ -305,7 +312,7 @@ class KernelPegasosClassifier(RefittedMachine):
     _structure = (
         "kernel", "gamma", "degree", "coef0", "budget", "maintenance", "fit_intercept", "multi_class"
     )
-    _training = ("alpha", "average", "projection", "batch_size")
+    _training = ("alpha", "average", "half_life", "projection", "batch_size")
 
     # What Projectron has parameters for.
     _fixed: ClassVar[dict[str, Any]] = RefittedMachine._fixed | {"threshold": 0.0, "margin": False}
@@ -330,6 +337,7 @@ class KernelPegasosClassifier(RefittedMachine):
         budget: int | str | None = "auto",
         maintenance: str = "auto",
         average: bool | str | int = True,
+        half_life: float | None = None,
         refine: bool = True,
         refine_rounds: int = 1,
         fit_intercept: bool | str = "auto",
@@ -358,6 +366,7 @@ class KernelPegasosClassifier(RefittedMachine):
         self.budget = budget
         self.maintenance = maintenance
         self.average = average
+        self.half_life = half_life
         self.refine = refine
         self.refine_rounds = refine_rounds
         self.fit_intercept = fit_intercept

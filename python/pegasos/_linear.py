@@ -18,6 +18,7 @@ from pegasos._base import Run, _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
+from pegasos._steps import first_step, half_life
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,6 +38,7 @@ _TRAINING = (
     "batch_size",
     "delay",
     "average",
+    "half_life",
 )
 
 # What fits into the compiled half's integers.
@@ -88,7 +90,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         any ``tol`` and does not mind an ``alpha`` however small. "auto" is "pegasos", which is ahead
         in the first epoch where ``alpha n_samples > 1``, and "dual" from the very same point as soon
         as that is faster; "pegasos" alone where a parameter asks for what only that has (another
-        ``learning_rate`` or ``batch_size``, ``projection``, ``average``, ``early_stopping``,
+        ``learning_rate`` or ``batch_size``, ``projection``, ``average``, ``half_life``, ``early_stopping``,
         ``warm_start``, ``shards``, ``sampling`` with replacement or by an array).
     fit_intercept : bool, default=True
         Whether to learn an intercept: the weight of a constant feature, regularised like the others.
@@ -113,6 +115,11 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         Which mean of the iterates is the model: none (the last iterate), all alike, or weighted by
         k (k + 1) (k + 2) for the k-th. True means "polynomial"; an integer k the uniform mean from
         step k on.
+    half_life : float or None, default=None
+        For streams that drift: the weight that an example has for the model halves every so many examples, > 0. Steps are
+        ``max(1/(alpha (t0 + t)), (1 - 2^(-1/half_life))/alpha)``: w is about a mean over the last 1.44 half_life examples.
+        "auto" for ``alpha`` is 1 over their number then (for the squared hinge the largest ``2 ||x||^2`` of the first call
+        over it) if that is more. None: all examples count alike. There is no certificate; docs/online.md has more.
     batch_size : int, default=1
         Examples a step: it moves along their mean gradient. The last batch of an epoch, or of a call
         of ``partial_fit``, may be smaller.
@@ -269,6 +276,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             StrOptions({"uniform", "polynomial"}),
             Interval(Integral, 1, _LARGEST, closed="both"),
         ],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 1, _LARGEST, closed="both")],
         "max_iter": [Interval(Integral, 1, _LARGEST, closed="both")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -303,6 +311,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         power_t: float = 0.5,
         projection: bool = False,
         average: bool | int | str = False,
+        half_life: float | None = None,
         batch_size: int = 1,
         max_iter: int = 100,
         tol: float | None = 1e-3,
@@ -330,6 +339,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         self.power_t = power_t
         self.projection = projection
         self.average = average
+        self.half_life = half_life
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -519,25 +529,6 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _learns_in_place(self, data: Data) -> bool:
         return data.stored < self._trainer.facts.size
 
-    def _first_step(self, data: Data) -> float:
-        """The offset ``t0`` of the step count."""
-        t0 = self._choice("t0")
-        if t0 != "auto":
-            return float(t0)
-        if self.loss != "squared_hinge" or self.learning_rate != "pegasos":
-            return 0.0
-        # A slope of 2 (1 - m) is not bounded: a first step beyond 1 over the curvature makes w swing
-        # ever wider. With this offset the first step is just that.
-        with np.errstate(all="ignore"):
-            curvature = 2.0 * (data.norms() + self._constant() ** 2)
-            if data.weight is not None:
-                curvature = curvature * data.weight
-        if not np.isfinite(curvature).all():
-            with np.errstate(all="ignore"):
-                assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
-            raise ValueError("X must be finite and of a scale whose products are finite; scale the features (StandardScaler)")
-        return float(curvature.max()) / float(self._choice("alpha"))
-
     def _constant(self) -> float:
         """The value of the constant feature whose weight is the intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -605,7 +596,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             "learning_rate": self.learning_rate,
             "eta0": float(self.eta0),
             "power_t": float(self.power_t),
-            "t0": self._first_step(data),
+            "t0": first_step(self, data),
+            "half_life": half_life(self),
             "projection": mean_weight if self._choice("projection") else None,
             "radius": None if self._choice("radius") is None else float(self._choice("radius")),
             "batch_size": int(self._choice("batch_size")),

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from pegasos._base import Run, _PegasosBase
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
+from pegasos._steps import half_life
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -373,6 +374,7 @@ class KernelMachine(_PegasosBase):
             "batch_size": int(self._choice("batch_size")),
             "average": average,
             "average_from": average_from,
+            "half_life": half_life(self),
             "threshold": float(self._choice("threshold")),
             "margin": bool(self._choice("margin")),
             "multi_class": self._choice("multi_class"),

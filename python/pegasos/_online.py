@@ -162,6 +162,7 @@ class OnlineGradientClassifier(PegasosClassifier):
             "validation_fraction",
             "t0",
             "shards",
+            "half_life",
         }
     } | {
         "radius": [Interval(Real, 0, None, closed="neither"), None],
@@ -178,6 +179,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         "early_stopping": False,
         "t0": 0.0,
         "shards": 1,
+        "half_life": None,
     }
     _counts_regret = True
 

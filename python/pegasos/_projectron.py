@@ -156,6 +156,7 @@ class ProjectronClassifier(BudgetedMachine):
     # What a perceptron does without.
     _fixed: ClassVar[dict[str, Any]] = BudgetedMachine._fixed | {
         "alpha": 1.0,
+        "half_life": None,
         "fit_intercept": False,
         "projection": False,
         "batch_size": 1,

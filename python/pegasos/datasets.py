@@ -16,13 +16,13 @@ _Examples = tuple[np.ndarray, np.ndarray]
 
 
 @overload
-def make_checkerboard(n_samples: int, random_state: Any = None) -> _Examples: ...
+def make_checkerboard(n_samples: int, random_state: Any = None, *, drift: float = 0.0) -> _Examples: ...
 @overload
 def make_checkerboard(
-    n_samples: int, random_state: Any = None, *, chunk_size: int
+    n_samples: int, random_state: Any = None, *, chunk_size: int, drift: float = 0.0
 ) -> Iterator[_Examples]: ...
 def make_checkerboard(
-    n_samples: int, random_state: Any = None, *, chunk_size: int | None = None
+    n_samples: int, random_state: Any = None, *, chunk_size: int | None = None, drift: float = 0.0
 ) -> _Examples | Iterator[_Examples]:
     """Points of a board of 4 x 4 fields in two colours.
 
@@ -35,6 +35,9 @@ def make_checkerboard(
     chunk_size : int or None, default=None
         If given, the points come in chunks of as many (fewer in the last), drawn when asked for: a
         stream in constant memory, of the same points.
+    drift : float, default=0.0
+        How many fields the board moves along the first axis, steadily, from the first point to the last: after one field
+        all colours have changed, after two it is as it was. The points do not depend on it, only their colours do.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def make_checkerboard(
         Points, uniform in [0, 4) x [0, 4).
     y : ndarray of shape (n_samples,), int64
         The colours of their fields, 0 or 1. No linear model does better than chance; a Gaussian kernel
-        can do without error.
+        can do without error, on a board that does not move.
 
     With ``chunk_size``, an iterator of such pairs instead.
 
@@ -60,10 +63,17 @@ def make_checkerboard(
     [400, 400, 200]
     """
     random = check_random_state(random_state)
+    if not np.isfinite(drift):
+        raise ValueError(f"drift must be finite, got {drift}")
+    drawn = 0
 
     def draw(n: int) -> _Examples:
+        nonlocal drawn
         X = random.uniform(0.0, 4.0, (n, 2))
-        return X, (X.astype(int).sum(axis=1) % 2).astype("int64")
+        fields = X.copy()
+        fields[:, 0] -= drift * (drawn + np.arange(n)) / max(n_samples, 1)
+        drawn += n
+        return X, (np.floor(fields).astype(int).sum(axis=1) % 2).astype("int64")
 
     return _in_chunks(draw, n_samples, chunk_size)
 

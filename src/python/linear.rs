@@ -59,7 +59,7 @@ impl PyLinear {
     fn adapt(&self, params: Params) -> PyResult<Params> {
         let (eta0, power) = (self.eta0, self.power_t);
         let schedules = [
-            ("pegasos", Schedule::Pegasos),
+            ("pegasos", params.schedule),
             ("invscaling", Schedule::InvScaling { eta0, power }),
             ("constant", Schedule::Constant { eta0 }),
         ];

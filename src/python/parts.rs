@@ -9,6 +9,7 @@ use super::choice;
 use super::examples::Number;
 use crate::{
     Average, Ball, Block, BudgetedState, ExpansionState, LinearState, Loss, Params, Report, Scaled,
+    Schedule,
 };
 
 /// The parameters of every problem, as Python gives them: a dictionary with these keys.
@@ -21,6 +22,9 @@ pub(super) struct Common {
     batch_size: usize,
     average: String,
     average_from: u64,
+    /// The examples after which the weight of one has halved. Once there was no such thing.
+    #[pyo3(default)]
+    half_life: Option<f64>,
 }
 
 impl Common {
@@ -37,9 +41,13 @@ impl Common {
             ("polynomial", Average::Polynomial),
             ("recent", Average::Recent { window }),
         ];
+        // A step is several examples.
+        let forgetting = |half_life| Schedule::forgetting(half_life / self.batch_size as f64);
+        let schedule = self.half_life.map_or(Ok(Schedule::Pegasos), forgetting)?;
         let radius = self.projection.map(|weight| loss.radius(self.alpha, weight));
         Ok(Params {
             lambda: self.alpha,
+            schedule,
             set: radius.map(|radius| Ball { radius }),
             block: Block::Mean(self.batch_size),
             average: choice("average", &self.average, &averages)?,

@@ -314,6 +314,37 @@ def test_a_batch_that_fails_brings_no_class(make):
     assert model.partial_fit(X, y).classes_.tolist() == sorted(set(y))
 
 
+@every_model
+def test_ctrl_c_leaves_a_model_of_all_classes(make, monkeypatch):
+    X, codes = data()
+    model = make().partial_fit(X[codes < 2], LETTERS[codes[codes < 2]])
+    before = model.t_
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pegasos._base.Run.epochs", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X, LETTERS[codes])
+    assert model.t_ == before and model.classes_.tolist() == ["a", "b", "c", "d", "f"]
+    assert set(model.predict(X)) <= set(model.classes_)
+    assert model.partial_fit(X, LETTERS[codes]).score(X, LETTERS[codes]) > 0.4
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
+def test_refits_of_classes_that_joined(multi_class):
+    X, codes = data(n=300)
+    model = KernelPegasosClassifier(gamma=0.5, alpha=1e-3, budget=60, multi_class=multi_class, random_state=0)
+    for known in (2, 5):
+        model.partial_fit(X[codes < known], codes[codes < known])
+    before = model.score(X, codes)
+    model.refit(X, codes)
+    assert np.isfinite(model.duality_gap_) and model.score(X, codes) >= max(0.85, before - 0.02)
+    model.partial_fit(X[:3], [7, 8, 7])
+    assert model.classes_.tolist() == [0, 1, 2, 3, 4, 7, 8]
+
+
 def test_the_hinge_alone_is_for_classes_jointly():
     X, codes = data()
     model = papers_linear("log_loss").partial_fit(X[codes < 2], codes[codes < 2])

@@ -228,6 +228,11 @@ fn the_linear_kernel_is_linear() {
             },
             Params { block: Block::Delayed(200), average: Average::Uniform, ..base },
             Params { t0: 30.0, ..base },
+            Params {
+                schedule: Schedule::Forgetting { horizon: 40.0 },
+                average: Average::Recent { window: 9 },
+                ..base
+            },
         ];
         for params in compositions().into_iter().chain(more) {
             let outputs = loss.zeros().as_ref().len();

@@ -35,6 +35,8 @@ pub fn compositions() -> Vec<Params> {
             ..base
         },
         Params { t0: 20.0, average: Average::Polynomial, ..base },
+        Params { schedule: Schedule::Forgetting { horizon: 12.5 }, ..base },
+        Params { schedule: Schedule::Forgetting { horizon: 40.0 }, block: Block::Mean(4), ..base },
         Params { block: Block::Delayed(7), ..base },
         Params {
             schedule: inv,
@@ -532,7 +534,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
         (0..4).flat_map(|epoch| Sampling::Shuffle.epoch(80, 7, epoch).unwrap()).collect();
     for params in compositions() {
         let twice = |schedule| match schedule {
-            Schedule::Pegasos => Schedule::Pegasos,
+            Schedule::Pegasos | Schedule::Forgetting { .. } => schedule,
             Schedule::InvScaling { eta0, power } => {
                 Schedule::InvScaling { eta0: 2.0 * eta0, power }
             }

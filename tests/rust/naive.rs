@@ -34,6 +34,9 @@ impl Naive<'_> {
             Schedule::Pegasos => 1.0 / (self.params.lambda * t),
             Schedule::InvScaling { eta0, power } => eta0 / t.powf(power),
             Schedule::Constant { eta0 } => eta0,
+            Schedule::Forgetting { horizon } => {
+                (1.0 / (self.params.lambda * t)).max(1.0 / (self.params.lambda * horizon))
+            }
         }
     }
 
@@ -139,6 +142,7 @@ fn every_composition_agrees_with_the_pseudo_code() {
         INV,
         Schedule::InvScaling { eta0: 0.5, power: 1.0 },
         Schedule::Constant { eta0: 0.02 },
+        Schedule::forgetting(15.0).unwrap(),
     ];
     let averages = [(Average::None, 1), (Average::Uniform, 1), (Average::Polynomial, 30)];
     let mut tried = 0;
@@ -146,6 +150,9 @@ fn every_composition_agrees_with_the_pseudo_code() {
         let csr = problem.csr();
         for schedule in schedules {
             for (average, average_from) in averages {
+                if matches!(schedule, Schedule::Forgetting { .. }) && average != Average::None {
+                    continue;
+                }
                 for batch in [1, 7] {
                     for (t0, set) in [(0.0, None), (0.0, Some(Ball { radius: 1.5 })), (40.0, None)]
                     {
@@ -172,7 +179,7 @@ fn every_composition_agrees_with_the_pseudo_code() {
             }
         }
     }
-    assert_eq!(tried, 5 * 4 * 3 * 2 * 3 * 2);
+    assert_eq!(tried, 5 * (4 * 3 + 1) * 2 * 3 * 2);
 }
 
 /// The steps and sets that delayed runs are tried with. Some delays are longer than the run.

@@ -11,7 +11,7 @@ const RADIUS: f64 = 1.5;
 const BALL: Ball = Ball { radius: RADIUS };
 
 /// Steps that never grow, with the regulariser they suit.
-fn schedules() -> [(f64, Schedule); 7] {
+fn schedules() -> [(f64, Schedule); 8] {
     [
         (0.0, Schedule::InvScaling { eta0: 1.0, power: 0.5 }),
         (0.0, Schedule::InvScaling { eta0: 0.3, power: 0.5 }),
@@ -19,6 +19,7 @@ fn schedules() -> [(f64, Schedule); 7] {
         // Strongly convex.
         (0.1, Schedule::InvScaling { eta0: 10.0, power: 1.0 }),
         (0.1, Schedule::Pegasos),
+        (0.1, Schedule::Forgetting { horizon: 50.0 }),
         (0.0, Schedule::Constant { eta0: 0.1 }),
         (0.05, Schedule::Constant { eta0: 0.02 }),
     ]

@@ -1,8 +1,9 @@
 //! What does not fit is refused, with an error, before anything is learned.
 
 use pegasos::{
-    AnyLoss, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples, Expansion,
-    Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule, Shards, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
+    Expansion, Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule,
+    Shards, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, trainer};
@@ -50,6 +51,30 @@ fn doors_refuse_what_does_not_fit() {
         Params { t0: -1.0, ..Params::default() }.check().err(),
         Params { block: Block::Mean(0), ..Params::default() }.check().err(),
         Params { schedule: Schedule::Constant { eta0: 1e9 }, ..Params::default() }.check().err(),
+        Params { schedule: Schedule::Forgetting { horizon: 0.5 }, ..Params::default() }
+            .check()
+            .err(),
+        Params { schedule: Schedule::Forgetting { horizon: f64::NAN }, ..Params::default() }
+            .check()
+            .err(),
+        Params {
+            lambda: 0.0,
+            schedule: Schedule::Forgetting { horizon: 2.0 },
+            ..Params::default()
+        }
+        .check()
+        .err(),
+        Params {
+            schedule: Schedule::Forgetting { horizon: 2.0 },
+            average: Average::Uniform,
+            ..Params::default()
+        }
+        .check()
+        .err(),
+        Schedule::forgetting(0.0).err(),
+        Schedule::forgetting(-1.0).err(),
+        Schedule::forgetting(f64::NAN).err(),
+        Schedule::forgetting(f64::INFINITY).err(),
     ];
     for (k, error) in refused.into_iter().enumerate() {
         assert!(error.is_some(), "number {k}");
