@@ -367,6 +367,21 @@ def table1(rows: list[Row]) -> Any:
     return figure
 
 
+def drift(rows: list[Row]) -> Any:
+    """Accuracy as a stream goes on, by half-life: a panel for each board and budget."""
+    cells = [(board, budget, own) for board, part in groups(rows, "board").items() for budget, own in groups(part, "budget").items()]
+    figure, axes = panels(len(cells), 2, width=5.2, height=3.2)
+    for axis, (board, budget, own) in zip(axes, cells, strict=True):
+        for i, (half_life, points) in enumerate(groups(own, "half_life").items()):
+            label = "no forgetting" if half_life == "0" else f"half_life={int(half_life):,}"
+            axis.plot(numbers(points, "n"), numbers(points, "accuracy"), **look(i, label=label))
+        axis.set(title=f"a {board} board, B = {budget}", xlabel="examples", ylim=(35, 100))
+    for axis in axes[::2]:
+        axis.set_ylabel("right before learned, %")
+    common_legend(figure, axes[0])
+    return figure
+
+
 #: Picture: the record it is drawn from, and how.
 PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "refit": ("refit", refit),
@@ -379,6 +394,7 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "certificate": ("theory", certificate),
     "regret": ("regret", regret),
     "delay": ("regret", delay),
+    "drift": ("drift", drift),
     "front-time": ("front", lambda rows: fronts(rows, "seconds", "seconds to fit")),
     "front-size": ("front", lambda rows: fronts(rows, "numbers", "numbers in the model")),
 }

@@ -23,7 +23,7 @@ from harness import processor
 
 ROOT = Path(__file__).parent
 
-UNTIMED = ("table1", "evolution", "orders", "batches", "theory", "regret")
+UNTIMED = ("table1", "evolution", "orders", "batches", "theory", "regret", "drift")
 TIMED = ("growth", "front")
 
 
