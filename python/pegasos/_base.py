@@ -253,8 +253,8 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
             if not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
-            if stream is not None and self.class_weight == "balanced":
-                of_class = stream.balanced()
+            if stream is not None:
+                of_class = stream.weights(self.class_weight, y)
             else:
                 of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             if not (np.isfinite(of_class).all() and (of_class >= 0).all()):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import unique_labels
 
 from pegasos._core import Trainer
@@ -89,10 +90,15 @@ class Stream:
         self._count(codes)
         return codes
 
-    def balanced(self) -> np.ndarray:
-        """Weights of the classes by ``n/(k count)``, of all examples so far and the k classes that they have."""
+    def weights(self, class_weight: Any, y: np.ndarray) -> np.ndarray:
+        """Weights of the classes; "balanced" by ``n/(k count)``, of all examples so far and the k classes that they have."""
         counts = self.counts
-        assert counts is not None
+        assert counts is not None and self.classes is not None
+        if isinstance(class_weight, dict):
+            known = set(self.classes.tolist())
+            # Those of classes that may come are for later.
+            now = {label: weight for label, weight in class_weight.items() if not self.is_open or label in known}
+            return np.asarray(compute_class_weight(now, classes=self.classes, y=y))
         with np.errstate(divide="ignore"):
             weights = counts.sum() / (np.count_nonzero(counts) * counts)
         # Of classes without examples, which nobody weighs.

@@ -444,6 +444,21 @@ def test_balance_is_of_all_that_has_come(make, tmp_path):
         assert balanced.decision_function(X) == pytest.approx(scores, rel=1e-9, abs=1e-9)
 
 
+def test_weights_of_classes_to_come():
+    X, codes = data()
+    weights = {"b": 2.0, "a": 5.0}
+    model = PegasosClassifier("hinge", class_weight=weights, random_state=0)
+    by_hand = PegasosClassifier("hinge", random_state=0)
+    for known in (2, 5):
+        y = LETTERS[codes[codes < known]]
+        model.partial_fit(X[codes < known], y)
+        by_hand.partial_fit(X[codes < known], y, sample_weight=[weights.get(label, 1.0) for label in y])
+    assert np.array_equal(model.coef_, by_hand.coef_)
+    # Where all classes are known, one that is none of them is a slip.
+    with pytest.raises(ValueError, match="class_weight"):
+        PegasosClassifier(class_weight={"x": 1.0}).partial_fit(X, LETTERS[codes], LETTERS)
+
+
 def test_balance_goes_on_from_fit():
     X, codes = data(n=100, n_classes=2)
     kept = (codes == 0) | (np.arange(100) % 3 == 0)
