@@ -28,6 +28,7 @@
 
 mod evaluation;
 mod glimpse;
+mod intercept;
 mod many;
 
 use std::borrow::Cow;
@@ -51,6 +52,7 @@ use crate::table::Table;
 use crate::trainer::{Report, Trainer};
 pub use evaluation::DualEvaluation;
 use glimpse::HOPE;
+use intercept::Intercept;
 use many::{Glance, Narrow, are_many, wakes};
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.
@@ -123,6 +125,8 @@ pub struct DualAscent<L> {
     /// What part of the gap that it sees the next pass may leave.
     hope: f64,
     narrow: Narrow,
+    /// Where the intercept is not regularised: w has no constant feature then, and is v of that module.
+    free: Option<Intercept>,
 }
 
 impl<L: Loss> DualAscent<L> {
@@ -171,6 +175,7 @@ impl<L: Loss> DualAscent<L> {
             glimpsed: f64::INFINITY,
             hope: HOPE,
             narrow: Narrow::default(),
+            free: None,
             loss,
             lambda,
         })
@@ -222,6 +227,9 @@ impl<L: Loss> DualAscent<L> {
         check_lambda(lambda, false)?;
         self.w.scale(self.lambda / lambda);
         self.w.rebase(1.0);
+        if let Some(free) = &mut self.free {
+            free.scale(self.lambda / lambda);
+        }
         self.lambda = lambda;
         self.q.fill(f64::NAN);
         self.wake_all();
@@ -234,6 +242,9 @@ impl<L: Loss> DualAscent<L> {
     /// The order of the next pass: the rows that are due. Of many outputs a pass may be a narrow one, whose
     /// visits look only at outputs that have dual variables already, and are not counted.
     pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {
+        if let Some(free) = &mut self.free {
+            free.recentre();
+        }
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
             Some(number) => (self.narrowly_due(number), NARROW + number),
             None => (self.due(), self.passes - 1),
@@ -314,6 +325,9 @@ impl<L: Loss> DualAscent<L> {
                 continue;
             }
             self.w.score_row(row, scores);
+            if let Some(free) = &self.free {
+                free.shift(i, scores);
+            }
             let q = self.q_of(i, row, weight);
             if !all_finite(scores) || !q.is_finite() {
                 return Err(data.diagnose(i));
@@ -352,6 +366,11 @@ impl<L: Loss> DualAscent<L> {
                 self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
                 self.dual.write(i, dual);
                 self.w.add_row(row, coef);
+                if let Some(free) = &mut self.free {
+                    for (o, (change, a)) in coef.iter().zip(&*dual).enumerate() {
+                        free.moved(i, o, *change, a * weight * c);
+                    }
+                }
             }
         }
         self.visits += report.examples as usize;
@@ -363,7 +382,10 @@ impl<L: Loss> DualAscent<L> {
     fn q_of<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
         if q.is_nan() {
-            let norm2 = row.norm2() + self.w.constant().powi(2);
+            let norm2 = match &self.free {
+                None => row.norm2() + self.w.constant().powi(2),
+                Some(free) => free.norm2(i, row.norm2()),
+            };
             *q = weight * (1.0 / (self.lambda * self.idle.len() as f64)) * norm2;
         }
         *q
@@ -382,6 +404,9 @@ impl<L: Loss> DualAscent<L> {
 
     /// Whether the last pass suggests that the relative gap is at most `tol`.
     pub fn may_be_solved(&self, tol: f64) -> bool {
+        if self.free.as_ref().is_some_and(|free| free.imbalance() > tol) {
+            return false;
+        }
         self.glimpsed <= tol || self.estimate() * self.left <= tol
     }
 
@@ -389,17 +414,24 @@ impl<L: Loss> DualAscent<L> {
     fn estimate(&self) -> f64 {
         let n = self.idle.len() as f64;
         let seen = (self.seen / n).max(0.0);
-        let dual = -self.conjugates / n - self.lambda / 2.0 * self.w.norm2();
+        let dual = -self.conjugates / n - self.lambda / 2.0 * self.square();
         seen / (dual + seen).max(f64::MIN_POSITIVE)
     }
 
     /// The mean loss, estimated from the last pass: exact but for what moved meanwhile.
     pub fn mean_loss(&self) -> f64 {
-        (self.seen - self.conjugates) / self.idle.len() as f64 - self.lambda * self.w.norm2()
+        let beside = self.free.as_ref().map_or(0.0, |free| self.lambda * free.in_cross());
+        (self.seen - self.conjugates) / self.idle.len() as f64
+            - self.lambda * self.w.norm2()
+            - beside
     }
 
-    /// `D(a)`, up to rounding. O(examples + features).
+    /// `D(a)`, up to rounding. O(examples + features); with a free intercept D of the nearest feasible point, by a pass over
+    /// the data.
     pub fn dual_value<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
+        if self.is_free() {
+            return self.balanced_value(data);
+        }
         let conjugates = self.sum_conjugates(data) / data.len() as f64;
         -conjugates - self.lambda / 2.0 * self.w.norm2_afresh()
     }
@@ -460,7 +492,8 @@ impl<L: Loss> DualAscent<L> {
         data: &Examples<'_, S>,
     ) -> Result<Option<Descent>, Error> {
         self.check(data)?;
-        Ok(Descent::new(&self.loss, data, &self.w))
+        let free = self.free.as_ref().map(|free| (free.mean(), free.model(&self.w)));
+        Ok(Descent::new(&self.loss, data, &self.w, free))
     }
 
     /// An instalment; says whether there is another.
@@ -476,9 +509,14 @@ impl<L: Loss> DualAscent<L> {
     /// Goes on from where a leap has come to, if D is higher there; says whether.
     pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
-        let Some(Point { dual, w }) = leap.finish() else {
+        let Some(Point { dual, w, intercept }) = leap.finish() else {
             return false;
         };
+        let free = self.free.clone();
+        if let Some(free) = &mut self.free {
+            let c = 1.0 / (self.lambda * data.len() as f64);
+            free.replace(data, &w, (c, &dual), intercept);
+        }
         let dual = Table::column(dual);
         let old = (std::mem::replace(&mut self.dual, dual), std::mem::replace(&mut self.w, w));
         if self.dual_value(data) > before {
@@ -488,6 +526,7 @@ impl<L: Loss> DualAscent<L> {
             return true;
         }
         (self.dual, self.w) = old;
+        self.free = free;
         false
     }
 
@@ -524,18 +563,25 @@ impl<L: Loss> DualAscent<L> {
     pub fn certificate<S: Scalar>(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
         self.check(data)?;
         let mut evaluation = self.evaluation::<S>();
-        evaluation.add(self, data, 0..data.len())?;
+        for _ in 0..self.passes_to_evaluate() {
+            evaluation.add(self, data, 0..data.len())?;
+        }
         evaluation.finish(self, data)
     }
 
     /// [`certificate`](DualAscent::certificate) by instalments, at the weights rounded to S.
     pub fn evaluation<S: Scalar>(&self) -> DualEvaluation {
-        DualEvaluation::new(self.w.convert::<S>().convert())
+        DualEvaluation::new(self.result::<S>().convert(), self.is_free())
+    }
+
+    /// How often it must be shown all rows: with a free intercept twice.
+    pub fn passes_to_evaluate(&self) -> usize {
+        1 + usize::from(self.is_free())
     }
 
     /// w, in the scalar of the data.
     pub fn result<S: Scalar>(&self) -> Linear<S> {
-        self.w.convert()
+        self.free.as_ref().map_or_else(|| self.w.convert(), |free| free.model(&self.w).convert())
     }
 
     /// `a`, examples x outputs: multiplied by weights, what a [`Ledger`](crate::Ledger) times n/s is. O(examples x

@@ -245,6 +245,19 @@ impl<S: Scalar> Linear<S> {
         self.scale.norm2 = self.norm2_afresh();
     }
 
+    /// Sets the intercepts, which become weights of a constant feature of 1.
+    pub(crate) fn set_intercepts(&mut self, intercepts: Vec<f64>) {
+        self.fold(1.0);
+        (self.b, self.constant) = (intercepts, 1.0);
+        self.scale.norm2 = self.norm2_afresh();
+    }
+
+    /// `||w||^2` without the constant feature. O(size).
+    pub(crate) fn norm2_of_features(&self) -> f64 {
+        let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());
+        self.scale.a.powi(2) * v.sum::<f64>()
+    }
+
     /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is
     /// copied, all arithmetic is in that of the weights.
     #[inline(always)]

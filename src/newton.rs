@@ -18,6 +18,8 @@
 //!   by a search for the root of the derivative along p, which needs no features: margins move along a
 //!   line. The sum runs over a part of the examples where more have curvature than the directions need.
 //! * Cost: two passes over the data a step, O(d^3) for the factors. Memory: O(n + d^2).
+//! * A free intercept is one more weight without regularisation. Its derivative is 0 where the dual variables sum to 0, as they
+//!   must; features of dense rows are measured from their means, or a mean far from 0 would hide all else in the curvature.
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
@@ -57,6 +59,8 @@ const MOST_STEPS: usize = 60;
 pub(crate) struct Point {
     pub(crate) dual: Vec<f64>,
     pub(crate) w: Linear<f64>,
+    /// Where it is free, for features measured from their mean.
+    pub(crate) intercept: f64,
 }
 
 /// A descent under way.
@@ -74,6 +78,11 @@ pub(crate) struct Descent {
     best: Option<(f64, Point)>,
     /// The shape of what is looked for.
     shape: Linear<f64>,
+    /// The value of the constant feature.
+    constant: f64,
+    /// The mean of the features where the intercept is free, and whether they are measured from it here.
+    mean: Option<Vec<f64>>,
+    centred: bool,
 }
 
 impl Descent {
@@ -93,24 +102,35 @@ impl Descent {
         loss: &L,
         data: &Examples<'_, S>,
         w: &Linear<f64>,
+        free: Option<(&[f64], Linear<f64>)>,
     ) -> Option<Self> {
         let features = w.n_features();
         if !Descent::exists(loss, data, features) {
             return None;
         }
-        let mut weights = w.weights();
-        weights.extend(w.constant_weights().iter().filter(|_| w.constant() > 0.0));
+        let centred = free.is_some() && !data.rows().is_sparse();
+        let mean = free.as_ref().map(|(mean, _)| mean.to_vec());
+        // Of features as they are, at first.
+        let model = free.map(|(_, model)| model);
+        let from = model.as_ref().unwrap_or(w);
+        let constant = from.constant();
+        let mut weights = from.weights();
+        weights.extend(from.constant_weights().iter().filter(|_| constant > 0.0));
+        if let Some(mean) = mean.as_ref().filter(|_| centred) {
+            weights[features] += inner(&weights[..features], mean);
+        }
         let shape = w.convert();
         let mut squares = vec![0.0; weights.len()];
         for i in 0..data.len() {
             let c = data.weight(i) / data.len() as f64;
             data.rows().row(i).for_each(|j, x| {
                 if let Some(square) = squares.get_mut(j) {
+                    let x = x - mean.as_ref().filter(|_| centred).map_or(0.0, |mean| mean[j]);
                     *square += c * x * x;
                 }
             });
         }
-        squares[features..].fill(w.constant() * w.constant());
+        squares[features..].fill(constant * constant);
         let (scores, best) = (Vec::new(), None);
         let mut descent = Descent {
             w: weights,
@@ -121,6 +141,9 @@ impl Descent {
             steps: 0,
             best,
             shape,
+            constant,
+            mean,
+            centred,
         };
         descent.scores = descent.dots(data, &descent.w)?;
         Some(descent)
@@ -152,12 +175,14 @@ impl Descent {
         tol: f64,
     ) -> Option<bool> {
         let (n, d) = (data.len(), self.w.len());
-        let (features, constant) = (self.shape.n_features(), self.shape.constant());
+        let (features, constant) = (self.shape.n_features(), self.constant);
+        let free = self.mean.is_some();
         let per_row = |i: usize| data.weight(i) / n as f64;
         // The dual point, its image, and the true objective.
         let (mut dual, mut curvature) = (vec![0.0; n], vec![0.0; n]);
         let mut image = vec![0.0; d];
         let (mut mean_loss, mut conjugate, mut curved) = (0.0, 0.0, 0);
+        let (mut sum, mut gross) = (0.0, 0.0);
         let mut rows = 0..n;
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ()).ok()? {
@@ -169,21 +194,42 @@ impl Descent {
             conjugate += c * loss.conjugate(&dual[i..=i], y);
             curved += usize::from(curvature[i] > 0.0);
             let c = c * dual[i] / lambda;
+            (sum, gross) = (sum + c, gross + c.abs());
             if c != 0.0 {
                 data.rows().row(i).axpy(c, &mut image[..features]);
                 image[features..].iter_mut().for_each(|b| *b += c * constant);
             }
         }
-        let away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
-        let primal = lambda / 2.0 * inner(&self.w, &self.w) + mean_loss;
-        let value = -conjugate - lambda / 2.0 * inner(&image, &image);
+        if let Some(mean) = self.centre() {
+            image.iter_mut().zip(mean).for_each(|(v, m)| *v -= sum * m);
+        }
+        let mut away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
+        if free {
+            away[features] = -image[features];
+            image[features] = self.w[features];
+        }
+        // What is regularised.
+        let regular = if free { features } else { d };
+        let square = |v: &[f64]| lambda / 2.0 * inner(&v[..regular], &v[..regular]);
+        let primal = square(&self.w) + mean_loss;
+        let mut value = -conjugate - square(&image);
+        // The part of the gap that a gradient of 0 would not have.
+        let mut slack = lambda * inner(&away[..regular], &away[..regular]);
+        let mean = curvature.iter().sum::<f64>();
+        let mut even = true;
+        if free {
+            // Lagrange's function, which is D where the sum is 0.
+            value -= lambda * sum * self.w[features];
+            slack += (lambda * sum).powi(2) / mean.max(f64::MIN_POSITIVE);
+            even = sum.abs() <= 0.25 * tol * gross;
+        }
         if !(primal.is_finite() && value.is_finite()) {
             return None;
         }
         // The model will be that of the image, which a small lambda leaves far from w until the gradient
         // is far smaller still.
-        let solved = primal - value <= tol * primal && {
-            let reached = lambda / 2.0 * inner(&image, &image)
+        let solved = even && primal - value <= tol * primal && {
+            let reached = square(&image)
                 + (0..n)
                     .zip(self.dots(data, &image)?)
                     .map(|(i, score)| {
@@ -192,19 +238,27 @@ impl Descent {
                     .sum::<f64>();
             reached - value <= tol * reached
         };
-        if solved || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
+        // With a free intercept the values are bounds at different b: the last point is taken.
+        if solved || free || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
             let mut w = self.shape.clone();
             w.replace(|weights| weights.copy_from_slice(&image[..features]));
-            if let Some(&b) = image.get(features) {
-                w.set_intercept(b);
+            let mut intercept = image.get(features).copied().unwrap_or(0.0);
+            if let Some(mean) = &self.mean {
+                if !self.centred {
+                    intercept += inner(&image[..features], mean);
+                }
+                // As ascent keeps it.
+                let back = if self.centred { sum } else { 0.0 };
+                w.replace(|weights| weights.iter_mut().zip(mean).for_each(|(v, m)| *v += back * m));
+            } else if features < d {
+                w.set_intercept(intercept);
             }
-            self.best = Some((value, Point { dual, w }));
+            self.best = Some((value, Point { dual, w, intercept }));
         }
         if solved {
             return Some(false);
         }
-        // The part of the gap that a gradient of 0 would not have.
-        if lambda * inner(&away, &away) <= 0.1 * (primal - value) {
+        if slack <= 0.1 * (primal - value) {
             self.mu /= 5.0;
             return Some(true);
         }
@@ -212,9 +266,21 @@ impl Descent {
         (0..d).for_each(|j| matrix[j * d + j] = lambda);
         let most = (SAMPLE * d).min(MOST_PRODUCTS / (d * d));
         let stride = curved.div_ceil(most).max(1);
+        let mut centred = vec![0.0; self.centre().map_or(0, <[f64]>::len)];
         for i in (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride) {
             let row = data.rows().row(i);
             let c = curvature[i] * stride as f64;
+            if let Some(mean) = self.centre() {
+                centred.iter_mut().zip(mean).for_each(|(z, m)| *z = -m);
+                row.for_each(|j, x| centred[j] = x - mean[j]);
+                centred.iter().enumerate().for_each(|(j, x)| {
+                    let lower = matrix[j * d..=j * d + j].iter_mut().zip(&centred);
+                    lower.for_each(|(m, z)| *m += c * x * z);
+                    matrix[features * d + j] += c * x * constant;
+                });
+                matrix[d * d - 1] += c * constant * constant;
+                continue;
+            }
             row.for_each(|j, x| {
                 if j >= features {
                     // The arrays are being rewritten; what that has spoilt of w, evaluations tell.
@@ -232,14 +298,14 @@ impl Descent {
             }
         }
         // Features that no example on the ramp has seem flat, and are not.
-        let mean = curvature.iter().sum::<f64>();
         (0..d).for_each(|j| matrix[j * d + j] += self.damping * mean * self.squares[j]);
         let gradient: Vec<f64> = away.iter().map(|v| lambda * v).collect();
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         solve(&mut matrix, d, &mut direction)?;
         let along = self.dots(data, &direction)?;
         // d/dt P_mu(w + t p), increasing in t.
-        let (linear, square) = (inner(&self.w, &direction), inner(&direction, &direction));
+        let step = &direction[..regular];
+        let (linear, square) = (inner(&self.w[..regular], step), inner(step, step));
         let derivative = |t: f64| {
             let mut sum = lambda * (linear + t * square);
             for (i, (score, along)) in self.scores.iter().zip(&along).enumerate() {
@@ -263,10 +329,16 @@ impl Descent {
         Some(true)
     }
 
+    /// What features are measured from, where that is not 0.
+    fn centre(&self) -> Option<&[f64]> {
+        self.mean.as_deref().filter(|_| self.centred)
+    }
+
     /// `<v, x_i>` for every example.
     fn dots<S: Scalar>(&self, data: &Examples<'_, S>, v: &[f64]) -> Option<Vec<f64>> {
         let features = self.shape.n_features();
-        let bias: f64 = v[features..].iter().map(|b| b * self.shape.constant()).sum();
+        let bias: f64 = v[features..].iter().map(|b| b * self.constant).sum();
+        let bias = bias - self.centre().map_or(0.0, |mean| inner(mean, &v[..features]));
         let mut out = Vec::with_capacity(data.len());
         let mut rows = 0..data.len();
         let mut order = Ahead::new(&mut rows);

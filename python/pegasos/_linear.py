@@ -41,6 +41,12 @@ _TRAINING = (
     "half_life",
 )
 
+# What to do where a free intercept cannot be had.
+_FREE = (
+    "fit_intercept='free', which needs dual ascent over all the rows of a fit; fit_intercept=True with a larger "
+    "intercept_scaling regularises it less"
+)
+
 # What fits into the compiled half's integers.
 _LARGEST = 2**63 - 1
 
@@ -92,10 +98,14 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         as that is faster; "pegasos" alone where a parameter asks for what only that has (another
         ``learning_rate`` or ``batch_size``, ``projection``, ``average``, ``half_life``, ``early_stopping``,
         ``warm_start``, ``shards``, ``sampling`` with replacement or by an array).
-    fit_intercept : bool, default=True
-        Whether to learn an intercept: the weight of a constant feature, regularised like the others.
+    fit_intercept : bool or "free", default=True
+        Whether to learn an intercept: the weight of a constant feature, regularised like the others, as in ``LinearSVC``.
+        "free" does not regularise it, as ``LogisticRegression(solver="lbfgs")`` and ``SVC`` do not: for features with means
+        far from 0, or where one class is rare. It is for ``fit`` by dual ascent, so not for ``partial_fit``,
+        ``warm_start``, ``solver="pegasos"`` and what that alone has, nor for "crammer_singer" of more than two classes.
     intercept_scaling : float, default=1.0
-        The constant feature's value, > 0. The larger, the less the intercept is regularised.
+        The constant feature's value, > 0. The larger, the less the intercept is regularised. Means nothing to
+        ``fit_intercept="free"``.
     multi_class : {"crammer_singer", "ovr"}, default="ovr"
         What to do about more than two classes. "crammer_singer" trains them jointly, with the loss
         ``max(0, 1 + max_{r != y} f_r - f_y)`` of the scores ``f``, hinge only; "ovr" trains one class
@@ -263,7 +273,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         "loss": [StrOptions({"hinge", "squared_hinge", "log_loss"})],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions({"auto", "pegasos", "dual"})],
-        "fit_intercept": ["boolean"],
+        "fit_intercept": ["boolean", StrOptions({"free"})],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"crammer_singer", "ovr"})],
         "learning_rate": [StrOptions({"pegasos", "invscaling", "constant"})],
@@ -303,7 +313,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         *,
         alpha: float | str = "auto",
         solver: str = "auto",
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = True,
         intercept_scaling: float = 1.0,
         multi_class: str = "ovr",
         learning_rate: str = "pegasos",
@@ -426,6 +436,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         MemoryError
             If there is not enough memory. Nothing was learned then.
         """
+        if self._is_free():
+            raise ValueError(f"partial_fit does not go with {_FREE}")
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
 
@@ -529,8 +541,25 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _learns_in_place(self, data: Data) -> bool:
         return data.stored < self._trainer.facts.size
 
+    def _is_free(self) -> bool:
+        """Whether the intercept is not regularised."""
+        return isinstance(self.fit_intercept, str)
+
+    def _refuse_dual(self, obstacle: str | None) -> None:
+        super()._refuse_dual(obstacle)
+        if not self._is_free():
+            return
+        if self._choice("solver") == "pegasos":
+            obstacle = "solver='pegasos'"
+        elif self.warm_start:
+            obstacle = "warm_start=True"
+        if obstacle:
+            raise ValueError(f"{obstacle} does not go with {_FREE}")
+
     def _constant(self) -> float:
         """The value of the constant feature whose weight is the intercept."""
+        if self._is_free():
+            return 1.0
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
     def _targets(self, n_classes: int) -> list[int] | int:
@@ -541,6 +570,11 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 "Only binary classification is supported. The type of the target is multiclass. "
                 f"multi_class='crammer_singer' needs loss='hinge', got loss={self.loss!r}; "
                 "multi_class='ovr' takes any"
+            )
+        if self._is_free():
+            raise ValueError(
+                f"multi_class='crammer_singer' of more than two classes, here {n_classes}, does not go with "
+                "fit_intercept='free'; multi_class='ovr' does, or fit_intercept=True with a larger intercept_scaling"
             )
         return n_classes
 
@@ -603,6 +637,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             "batch_size": int(self._choice("batch_size")),
             "delay": int(self._choice("delay")),
             "regret": self._counts_regret,
+            "free": self._is_free(),
             "average": average,
             "average_from": average_from,
         }

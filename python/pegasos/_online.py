@@ -165,6 +165,8 @@ class OnlineGradientClassifier(PegasosClassifier):
             "half_life",
         }
     } | {
+        # The ball holds the intercept, too.
+        "fit_intercept": ["boolean"],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
         "delay": [Interval(Integral, 0, _LARGEST, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],

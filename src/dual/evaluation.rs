@@ -12,6 +12,7 @@ use crate::order::Ahead;
 use crate::scalar::{Scalar, all_finite};
 
 use super::DualAscent;
+use super::intercept::Balance;
 use super::many::Glance;
 
 /// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
@@ -30,14 +31,18 @@ pub struct DualEvaluation {
     cross: f64,
     /// Rows that a step would move.
     awake: Vec<u32>,
+    /// Where the intercept is free.
+    balance: Option<Balance>,
 }
 
 impl DualEvaluation {
-    pub(super) fn new(w: Linear<f64>) -> Self {
-        DualEvaluation { w, loss: 0.0, cross: 0.0, awake: Vec::new() }
+    pub(super) fn new(w: Linear<f64>, free: bool) -> Self {
+        let balance = free.then(Balance::default);
+        DualEvaluation { w, loss: 0.0, cross: 0.0, awake: Vec::new(), balance }
     }
 
-    /// Takes in these rows. Every row must be taken in once, while the ascent makes no step.
+    /// Takes in these rows. Every row must be taken in once, or as often as
+    /// [`passes_to_evaluate`](DualAscent::passes_to_evaluate) says, one pass after the other, while the ascent makes no step.
     pub fn add<L: Loss, S: Scalar>(
         &mut self,
         ascent: &DualAscent<L>,
@@ -45,6 +50,11 @@ impl DualEvaluation {
         rows: Range<usize>,
     ) -> Result<(), Error> {
         ascent.check(data)?;
+        if let Some(balance) = &mut self.balance {
+            if balance.add(&self.w, ascent, data, rows.clone())? {
+                return Ok(());
+            }
+        }
         let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
         let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
         let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
@@ -62,6 +72,9 @@ impl DualEvaluation {
             self.w.score_row(data.rows().row(i), scores);
             if !all_finite(scores) {
                 return Err(data.diagnose(i));
+            }
+            if let Some(balance) = &mut self.balance {
+                balance.note(i, scores);
             }
             self.loss += weight * ascent.loss.value_and_coef(scores, y, scratch);
             self.cross += weight * ascent.dual.dot(i, 1.0, scores);
@@ -88,8 +101,9 @@ impl DualEvaluation {
         ascent: &mut DualAscent<L>,
         data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
+        let free = self.balance.is_some();
         let certificate = self.conclude(ascent, data)?;
-        if certificate.dual.is_nan() {
+        if certificate.dual.is_nan() && !free {
             ascent.clear_image()?;
             ascent.add_image(data, 0..data.len());
         }
@@ -98,12 +112,21 @@ impl DualEvaluation {
 
     /// The certificate, once every row was taken in, without another look at the rows. Where w is too far from `w(a)` the dual is NaN, and w must be made afresh.
     pub(crate) fn conclude<L: Loss, S: Scalar>(
-        self,
+        mut self,
         ascent: &mut DualAscent<L>,
         data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
         // The norm that w was made with; nothing has moved it since.
         let square = ascent.lambda / 2.0 * self.w.norm2();
+        if let Some(balance) = self.balance.take() {
+            let square = ascent.lambda / 2.0 * self.w.norm2_of_features();
+            let (certificate, found) = balance.finish(ascent, square);
+            if let Some(free) = &mut ascent.free {
+                free.found = found;
+            }
+            ascent.conjugates = ascent.sum_conjugates(data);
+            return self.learn(ascent, certificate);
+        }
         let primal = square + self.loss / data.len() as f64;
         if !primal.is_finite() {
             return Err(Error::non_finite("X", "the objective overflows"));
@@ -117,7 +140,18 @@ impl DualEvaluation {
             // Too far: a trainer's sums have lost more than roundings.
             dual = f64::NAN;
         }
-        let certificate = Certificate { primal, dual };
+        self.learn(ascent, Certificate { primal, dual })
+    }
+
+    /// What the ascent has of it.
+    fn learn<L: Loss>(
+        self,
+        ascent: &mut DualAscent<L>,
+        certificate: Certificate,
+    ) -> Result<Certificate, Error> {
+        if !certificate.primal.is_finite() {
+            return Err(Error::non_finite("X", "the objective overflows"));
+        }
         for i in self.awake {
             ascent.idle[i as usize] = 0;
         }

@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::evaluation::Glimpse;
 use crate::examples::Examples;
-use crate::hypothesis::Hypothesis;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
 
@@ -39,12 +38,15 @@ impl<L: Loss> DualAscent<L> {
         for i in Glimpse::rows(n)? {
             let (y, weight) = (data.check_label(i, self.loss.classes())?, data.weight(i));
             self.w.score_row(data.rows().row(i), scores);
+            if let Some(free) = &self.free {
+                free.shift(i, scores);
+            }
             self.dual.read(i, 1.0, dual);
             let value = self.loss.value_and_coef(scores, y, coef.as_mut());
             let cross = self.dual.dot(i, 1.0, scores);
             glimpse.add(weight * (value + self.loss.conjugate(dual, y) + cross));
         }
-        let bound = -self.conjugates / n as f64 - self.lambda / 2.0 * self.w.norm2();
+        let bound = -self.conjugates / n as f64 - self.lambda / 2.0 * self.square();
         self.glimpsed = glimpse.gap() / (bound + glimpse.gap()).max(f64::MIN_POSITIVE);
         self.hope = (BETTER * self.glimpsed / seen).clamp(HOPE, 1.0);
         Ok(())

@@ -182,6 +182,9 @@ impl<L: Loss> DualAscent<L> {
         self.dual.promise(WHAT, outputs.len())?;
         for (k, &o) in outputs.iter().enumerate() {
             self.w.add_to(o as usize, row, (new[k] - old[k]) * c);
+            if let Some(free) = &mut self.free {
+                free.moved(i, o as usize, (new[k] - old[k]) * c, new[k] * c);
+            }
         }
         self.dual.write_few(i, outputs, new);
         let rise = self.loss.conjugate(new, *own) - self.loss.conjugate(old, *own);

@@ -32,6 +32,8 @@ pub struct LinearProblems<S: Scalar, L: Loss> {
     pub(super) climbed: u64,
     /// What predicts for all problems, as long as none has gone on.
     pub(super) frozen: Option<Arc<Linear<S>>>,
+    /// Whether the intercept is not regularised: then there is nothing but dual ascent.
+    free: bool,
     epoch: Option<Epoch<S, L>>,
     stage: Stage<S>,
 }
@@ -94,7 +96,8 @@ impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
     /// A copy, but not of what is under way.
     fn clone(&self) -> Self {
         let (parts, frozen) = (self.parts.clone(), self.frozen.clone());
-        LinearProblems { parts, climbed: self.climbed, frozen, epoch: None, stage: Stage::None }
+        let (climbed, free) = (self.climbed, self.free);
+        LinearProblems { parts, climbed, frozen, free, epoch: None, stage: Stage::None }
     }
 }
 
@@ -110,7 +113,20 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         let part =
             |trainer| Part { trainer, dual: None, solved: None, last: UNKNOWN, fallback: None };
         let parts = trainers.into_iter().map(part).collect();
-        LinearProblems { parts, climbed: 0, frozen: None, epoch: None, stage: Stage::None }
+        let (frozen, free) = (None, false);
+        LinearProblems { parts, climbed: 0, frozen, free, epoch: None, stage: Stage::None }
+    }
+
+    /// The same with intercepts that are not regularised, of trainers at their beginning whose w has an intercept. A
+    /// [`Fit`](super::Fit) is dual ascent from the beginning then, and refuses what asks for steps of Pegasos. The trainers
+    /// can tell nobody: whoever lets them go on by themselves regularises the intercepts.
+    pub fn with_free_intercept(self) -> Self {
+        LinearProblems { free: true, ..self }
+    }
+
+    /// Whether intercepts are not regularised.
+    pub fn has_free_intercept(&self) -> bool {
+        self.free
     }
 
     /// Refuses so many trainers where there is no memory for them, twice, as they are copied.
@@ -272,6 +288,10 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         self.parts.iter().all(|part| part.trainer.may_ascend())
     }
 
+    fn only_ascends(&self) -> bool {
+        self.free
+    }
+
     fn prepare(&mut self, n_examples: usize, ledger: bool, _: usize) -> Result<(), Error> {
         if ledger {
             self.parts.iter_mut().for_each(|part| part.trainer.keep_ledger(n_examples));
@@ -285,6 +305,10 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         mut order: Box<dyn Order + Send>,
         shards: usize,
     ) -> Result<(), Error> {
+        if self.free {
+            let want = "\"dual\" or \"auto\", for steps and rows that go with these, where the intercept is free";
+            return Err(Error::parameter("solver", "pegasos", want));
+        }
         let (sums, taken) = (vec![Report::default(); self.parts.len()], Vec::new());
         let mut sharded = None;
         if shards != 1 {
@@ -404,12 +428,16 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         }
         let n = data.len();
         let rows = |at: &mut usize| {
-            let from = *at;
-            *at += size.min(n - from);
-            from..*at
+            // In the pass at hand.
+            let from = *at % n;
+            let count = size.min(n - from);
+            *at += count;
+            from..from + count
         };
+        let passes = parts.iter().filter_map(|part| part.dual.as_ref());
+        let passes = passes.map(DualAscent::passes_to_evaluate).max().unwrap_or(1);
         match &mut self.stage {
-            Stage::DualEvaluation(evaluations, at) if *at < n => {
+            Stage::DualEvaluation(evaluations, at) if *at < passes * n => {
                 let rows = rows(at);
                 let added =
                     side_by_side(evaluations, |k, evaluation| match (evaluation, &parts[k].dual) {
@@ -462,7 +490,12 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         // Of all problems at once: what is asked for piece by piece would seem to be there.
         memory::check::<[f64; 2]>("the dual variables", &[self.parts.len(), data.len()])?;
         for part in &mut self.parts {
-            part.dual = Some(DualAscent::take_over(&part.trainer, data)?);
+            part.dual = Some(if self.free {
+                let (loss, lambda) = (part.trainer.loss().clone(), part.trainer.params().lambda);
+                DualAscent::with_free_intercept(loss, lambda, data)?
+            } else {
+                DualAscent::take_over(&part.trainer, data)?
+            });
             part.trainer.forget_ledger();
         }
         Ok(())
@@ -586,6 +619,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     }
 
     fn begin_rescue(&mut self) -> Result<bool, Error> {
+        if self.free {
+            return Ok(false);
+        }
         self.rescue()?;
         Ok(true)
     }

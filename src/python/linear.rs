@@ -35,6 +35,9 @@ struct PyLinear {
     delay: usize,
     /// Whether to count loss and regret.
     regret: bool,
+    /// Whether intercepts are not regularised; what was stored before there were such has no word of it.
+    #[pyo3(default)]
+    free: bool,
 }
 
 /// The loss of one score.
@@ -288,7 +291,8 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
             }
         }
     }
-    Ok(Box::new(LinearProblems::new(trainers)))
+    let problems = LinearProblems::new(trainers);
+    Ok(Box::new(if linear_params.free { problems.with_free_intercept() } else { problems }))
 }
 
 /// Problems of one score each, with a trainer for each; `None` of others.
