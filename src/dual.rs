@@ -125,7 +125,7 @@ pub struct DualAscent<L> {
     /// What part of the gap that it sees the next pass may leave.
     hope: f64,
     narrow: Narrow,
-    /// Where the intercept is not regularised: w has no constant feature then, and is v of that module.
+    /// Where the intercept is not regularised: w has no constant feature then, and is v of `intercept`.
     free: Option<Intercept>,
 }
 
@@ -244,6 +244,9 @@ impl<L: Loss> DualAscent<L> {
     pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {
         if let Some(free) = &mut self.free {
             free.recentre();
+            if free.at_once().is_some() {
+                self.w.measure();
+            }
         }
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
             Some(number) => (self.narrowly_due(number), NARROW + number),
@@ -367,6 +370,11 @@ impl<L: Loss> DualAscent<L> {
                 self.dual.write(i, dual);
                 self.w.add_row(row, coef);
                 if let Some(free) = &mut self.free {
+                    if let Some(mean) = free.at_once() {
+                        coef.iter().enumerate().for_each(|(o, c)| {
+                            self.w.add_to(o, Row::Dense(mean), -c);
+                        });
+                    }
                     for (o, (change, a)) in coef.iter().zip(&*dual).enumerate() {
                         free.moved(i, o, *change, a * weight * c);
                     }
@@ -384,7 +392,7 @@ impl<L: Loss> DualAscent<L> {
         if q.is_nan() {
             let norm2 = match &self.free {
                 None => row.norm2() + self.w.constant().powi(2),
-                Some(free) => free.norm2(i, row.norm2()),
+                Some(free) => free.norm2(row),
             };
             *q = weight * (1.0 / (self.lambda * self.idle.len() as f64)) * norm2;
         }
@@ -509,14 +517,16 @@ impl<L: Loss> DualAscent<L> {
     /// Goes on from where a leap has come to, if D is higher there; says whether.
     pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
         let before = self.dual_value(data);
-        let Some(Point { dual, w, intercept }) = leap.finish() else {
+        let Some(mut point) = leap.finish() else {
             return false;
         };
         let free = self.free.clone();
-        if let Some(free) = &mut self.free {
-            let c = 1.0 / (self.lambda * data.len() as f64);
-            free.replace(data, &w, (c, &dual), intercept);
+        if let Some(free) = &mut self.free
+            && free.land(self.lambda, data, &mut point).is_err()
+        {
+            return false;
         }
+        let Point { dual, w, .. } = point;
         let dual = Table::column(dual);
         let old = (std::mem::replace(&mut self.dual, dual), std::mem::replace(&mut self.w, w));
         if self.dual_value(data) > before {

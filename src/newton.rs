@@ -196,12 +196,13 @@ impl Descent {
             let c = c * dual[i] / lambda;
             (sum, gross) = (sum + c, gross + c.abs());
             if c != 0.0 {
-                data.rows().row(i).axpy(c, &mut image[..features]);
+                let row = data.rows().row(i);
+                match self.mean.as_ref().filter(|_| self.centred) {
+                    Some(mean) => row.for_each(|j, x| image[j] += c * (x - mean[j])),
+                    None => drop(row.axpy(c, &mut image[..features])),
+                }
                 image[features..].iter_mut().for_each(|b| *b += c * constant);
             }
-        }
-        if let Some(mean) = self.centre() {
-            image.iter_mut().zip(mean).for_each(|(v, m)| *v -= sum * m);
         }
         let mut away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
         if free {
@@ -216,19 +217,20 @@ impl Descent {
         // The part of the gap that a gradient of 0 would not have.
         let mut slack = lambda * inner(&away[..regular], &away[..regular]);
         let mean = curvature.iter().sum::<f64>();
-        let mut even = true;
+        let mut off = 0.0;
         if free {
             // Lagrange's function, which is D where the sum is 0.
             value -= lambda * sum * self.w[features];
             slack += (lambda * sum).powi(2) / mean.max(f64::MIN_POSITIVE);
-            even = sum.abs() <= 0.25 * tol * gross;
+            // What putting the point on the equation may cost.
+            off = 2.0 * (2.0 * sum.abs() / gross.max(f64::MIN_POSITIVE)) * primal;
         }
         if !(primal.is_finite() && value.is_finite()) {
             return None;
         }
         // The model will be that of the image, which a small lambda leaves far from w until the gradient
         // is far smaller still.
-        let solved = even && primal - value <= tol * primal && {
+        let solved = primal - value + off <= tol * primal && {
             let reached = square(&image)
                 + (0..n)
                     .zip(self.dots(data, &image)?)
@@ -236,21 +238,16 @@ impl Descent {
                         per_row(i) * loss.value_and_coef(&[score], data.label(i), &mut [0.0])
                     })
                     .sum::<f64>();
-            reached - value <= tol * reached
+            reached - value + off <= tol * reached
         };
         // With a free intercept the values are bounds at different b: the last point is taken.
         if solved || free || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
             let mut w = self.shape.clone();
             w.replace(|weights| weights.copy_from_slice(&image[..features]));
             let mut intercept = image.get(features).copied().unwrap_or(0.0);
-            if let Some(mean) = &self.mean {
-                if !self.centred {
-                    intercept += inner(&image[..features], mean);
-                }
-                // As ascent keeps it.
-                let back = if self.centred { sum } else { 0.0 };
-                w.replace(|weights| weights.iter_mut().zip(mean).for_each(|(v, m)| *v += back * m));
-            } else if features < d {
+            if let Some(mean) = self.mean.as_ref().filter(|_| !self.centred) {
+                intercept += inner(&image[..features], mean);
+            } else if !free && features < d {
                 w.set_intercept(intercept);
             }
             self.best = Some((value, Point { dual, w, intercept }));

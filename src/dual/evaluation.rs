@@ -50,10 +50,10 @@ impl DualEvaluation {
         rows: Range<usize>,
     ) -> Result<(), Error> {
         ascent.check(data)?;
-        if let Some(balance) = &mut self.balance {
-            if balance.add(&self.w, ascent, data, rows.clone())? {
-                return Ok(());
-            }
+        if let Some(balance) = &mut self.balance
+            && balance.add(&self.w, ascent, data, rows.clone())?
+        {
+            return Ok(());
         }
         let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
         let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());

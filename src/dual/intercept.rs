@@ -16,7 +16,7 @@
 //!   together, or so much that no step can be long.
 //! * The mean: with b free, no shift of the features changes the optimum. So they are measured from their mean: scores are
 //!   `<v - g mu, x - mu> + b` for `v = 1/(lambda n) sum_i s_i a_i x_i`, g the same sum of ones. That costs some additions
-//!   a visit, `<x_i, mu>` being known; no row is written anew, and sparse ones stay sparse.
+//!   a visit, `<x_i - mu, mu>` being known; no row is written anew, and sparse ones stay sparse.
 //! * Certificate ([`Balance`]): whichever of the positive and the negative dual variables of a score have the larger sum are
 //!   scaled down to the sum of the others. For every loss here that leaves a feasible point, on the equation, whose D bounds
 //!   min P from below. Two passes: one that scores rows, and finds the best b for the w at hand; one for the image of that point.
@@ -33,6 +33,7 @@ use crate::ledger::Certificate;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
+use crate::newton::Point;
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 
@@ -41,6 +42,10 @@ use super::DualAscent;
 /// The least curvature that the loss has in b, over that of the term that holds b near its centre: about the factor by which
 /// a move of the centre comes nearer. Guessed from how rare the rarer class is.
 const STIFF: f64 = 10.0;
+
+/// How many times `c^2` the square of the mean is where it is far from 0: multiples of it in v would drown the rest in their
+/// roundings.
+const FAR: f64 = 1e6;
 
 /// Looks at the losses that a search for the best b takes at most.
 const LOOKS: usize = 60;
@@ -54,10 +59,12 @@ pub(super) struct Intercept {
     /// Of the features: mu, and `||mu||^2`.
     mean: Vec<f64>,
     mean2: f64,
-    /// `<x_i, mu>`.
+    /// `<x_i - mu, mu>`.
     dots: Vec<f64>,
     /// `c^2`.
     square: f64,
+    /// 1 where v holds g times the mean, 0 where it is taken from it at once.
+    held: f64,
     outputs: Vec<Output>,
     /// The best intercepts for the weights at hand, where an evaluation has told them.
     pub(super) found: Option<Vec<f64>>,
@@ -71,7 +78,7 @@ struct Output {
     /// `g = sigma/lambda`, and the sum of the magnitudes.
     sum: f64,
     gross: f64,
-    /// `<v, mu>`.
+    /// `<v - g mu, mu>`.
     along: f64,
 }
 
@@ -105,9 +112,9 @@ impl Intercept {
         let mut rows = 0..n;
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ())? {
-            let row = data.rows().row(i);
-            dots[i] = row.dot(&mean);
-            squares += data.weight(i) / total * apart(row.norm2(), dots[i], mean2);
+            let (square, dot) = apart(data.rows().row(i), &mean, mean2);
+            dots[i] = dot;
+            squares += data.weight(i) / total * square;
         }
         if !(squares.is_finite() && mean2.is_finite()) {
             return Err(Error::non_finite("X", "the squares of its rows overflow"));
@@ -140,11 +147,13 @@ impl Intercept {
         };
         let centres = lowest(outputs, total * 1e-9, 1.0, &mut look);
         let output = |centre: f64| Output { centre, ..Output::default() };
+        let square = squares.max(STIFF * lambda / rarest);
         Ok(Intercept {
             mean,
             mean2,
             dots,
-            square: squares.max(STIFF * lambda / rarest),
+            square,
+            held: if mean2 > FAR * square { 0.0 } else { 1.0 },
             outputs: centres.into_iter().map(output).collect(),
             found: None,
         })
@@ -153,16 +162,23 @@ impl Intercept {
     /// Adds what the scores of row i have beside `<v, x_i>`.
     #[inline(always)]
     pub(super) fn shift(&self, i: usize, scores: &mut [f64]) {
-        let held = self.square + (self.mean2 - self.dots[i]);
+        let held = match self.held == 0.0 {
+            true => self.square,
+            false => self.square - (self.mean2 + self.dots[i]),
+        };
         for (score, Output { centre, sum, along, .. }) in scores.iter_mut().zip(&self.outputs) {
-            *score = (*score - along) + (centre + sum * held);
+            *score += (centre - along) + sum * held;
         }
     }
 
-    /// The square of a row as it enters a step, given its own.
-    #[inline(always)]
-    pub(super) fn norm2(&self, i: usize, norm2: f64) -> f64 {
-        apart(norm2, self.dots[i], self.mean2) + self.square
+    /// The square of a row as it enters a step.
+    pub(super) fn norm2<S: Scalar>(&self, row: Row<'_, S>) -> f64 {
+        apart(row, &self.mean, self.mean2).0 + self.square
+    }
+
+    /// What every step must take from v in multiples, where that cannot wait: the mean, if it is far from 0.
+    pub(super) fn at_once(&self) -> Option<&[f64]> {
+        (self.held == 0.0).then_some(&self.mean)
     }
 
     /// Row i was added to v, `change` times for this output, and now has `whole` in it.
@@ -195,7 +211,7 @@ impl Intercept {
 
     fn beside(&self, output: &Output) -> f64 {
         let Output { sum, along, .. } = *output;
-        sum * (sum * (self.mean2 + self.square) - 2.0 * along)
+        sum * (sum * (self.square - self.held * self.held * self.mean2) - self.held * 2.0 * along)
     }
 
     /// By what part the larger side of a score's dual variables must be scaled down, at most over all scores: about what part
@@ -218,39 +234,73 @@ impl Intercept {
         &self.mean
     }
 
-    /// Another v has come, with this intercept of its one score for features measured from their mean.
-    pub(super) fn replace<S: Scalar>(
+    /// Another point has come, of one score. It is put on the equation: of a sum that is nearly 0 a stiff hold on b would make
+    /// a long way. O(nnz).
+    pub(super) fn land<S: Scalar>(
         &mut self,
+        lambda: f64,
         data: &Examples<'_, S>,
-        v: &Linear<f64>,
-        (c, dual): (f64, &[f64]),
-        intercept: f64,
-    ) {
-        let terms = || dual.iter().enumerate().map(|(i, a)| c * data.weight(i) * a);
-        let mut along = [0.0];
-        v.score_row(Row::Dense(&self.mean), &mut along);
-        let (sum, gross) = (terms().sum::<f64>(), terms().map(f64::abs).sum());
-        let centre = intercept - self.square * sum;
-        self.outputs = vec![Output { centre, sum, gross, along: along[0] }];
-        self.found = None;
+        point: &mut Point,
+    ) -> Result<(), Error> {
+        let Point { dual, w, intercept } = point;
+        let mut sides = (0.0, 0.0);
+        dual.iter().enumerate().for_each(|(i, a)| add_to_side(&mut sides, data.weight(i) * a));
+        let (above, below) = factors(sides);
+        *w = Linear::new(1, w.n_features(), 0.0)?;
+        let mut output = Output::default();
+        let mut rows = 0..data.len();
+        let mut order = Ahead::new(&mut rows);
+        while let Some(i) = order.next(data, |_| ())? {
+            dual[i] *= if dual[i] > 0.0 { above } else { below };
+            let c = data.weight(i) * dual[i] / (lambda * data.len() as f64);
+            if c != 0.0 {
+                w.add_to(0, data.rows().row(i), c);
+                output.sum += c;
+                output.gross += c.abs();
+                output.along += c * self.dots[i];
+            }
+        }
+        w.add_to(0, Row::Dense(&self.mean), (self.held - 1.0) * output.sum);
+        w.measure();
+        output.centre = *intercept - self.square * output.sum;
+        (self.outputs, self.found) = (vec![output], None);
+        Ok(())
     }
 
     /// The weights, with intercepts as those of a constant feature of 1: the best ones known.
     pub(super) fn model(&self, v: &Linear<f64>) -> Linear<f64> {
         let mut w = v.clone();
         for (o, output) in self.outputs.iter().enumerate() {
-            w.add_to(o, Row::Dense(&self.mean), -output.sum);
+            w.add_to(o, Row::Dense(&self.mean), -self.held * output.sum);
         }
-        let of = |o: &Output| o.centre + o.sum * (self.square + self.mean2) - o.along;
+        let of = |o: &Output| o.centre + o.sum * self.square - o.along;
         let present = || self.outputs.iter().map(of).collect();
         w.set_intercepts(self.found.clone().unwrap_or_else(present));
         w
     }
 }
 
-/// `||x - mu||^2`, which roundings must not take below 0.
-fn apart(norm2: f64, dot: f64, mean2: f64) -> f64 {
-    (norm2 - 2.0 * dot + mean2).max(0.0)
+/// `||x - mu||^2` and `<x - mu, mu>`; of dense rows however far mu is from 0.
+fn apart<S: Scalar>(row: Row<'_, S>, mean: &[f64], mean2: f64) -> (f64, f64) {
+    if let Row::Dense(x) = row {
+        let of = |(x, m): (&S, &f64)| ((x.to_f64() - m).powi(2), (x.to_f64() - m) * m);
+        let add = |(s, d): (f64, f64), (square, dot)| (s + square, d + dot);
+        return x.iter().zip(mean).map(of).fold((0.0, 0.0), add);
+    }
+    let dot = row.dot(mean) - mean2;
+    ((row.norm2() - 2.0 * dot - mean2).max(0.0), dot)
+}
+
+/// Adds a dual variable to the positive ones or to the others, by magnitude.
+fn add_to_side(sides: &mut (f64, f64), a: f64) {
+    *(if a > 0.0 { &mut sides.0 } else { &mut sides.1 }) += a.abs();
+}
+
+/// What the positive and the other dual variables must be multiplied with so that they sum to 0, given these sums.
+fn factors((above, below): (f64, f64)) -> (f64, f64) {
+    // Where both are 0, it does not matter.
+    let smaller = |other: f64, own: f64| if own > other { other / own } else { 1.0 };
+    (smaller(below, above), smaller(above, below))
 }
 
 /// Where a sum of convex functions, one of each of so many numbers, is lowest: to within `enough` for each number, if
@@ -437,19 +487,11 @@ impl Second {
         let (mut sides, mut dual) = (vec![(0.0, 0.0); outputs], vec![0.0; outputs]);
         for i in 0..data.len() {
             ascent.dual.read(i, data.weight(i), &mut dual);
-            for (side, a) in sides.iter_mut().zip(&dual) {
-                let side = if *a > 0.0 { &mut side.0 } else { &mut side.1 };
-                *side += a.abs();
-            }
+            sides.iter_mut().zip(&dual).for_each(|(sides, a)| add_to_side(sides, *a));
         }
-        let factors = sides.into_iter().map(|(above, below)| match above > below {
-            true => (below / above, 1.0),
-            // Of nothing on both sides as well.
-            false => (1.0, above / f64::max(below, f64::MIN_POSITIVE)),
-        });
         let mut image = Linear::new(outputs, ascent.w.n_features(), 0.0)?;
         image.suit(data.rows().is_sparse())?;
-        let factors = factors.collect();
+        let factors = sides.into_iter().map(factors).collect();
         let sums = vec![0.0; outputs];
         Ok(Second { loss, found, factors, image, sums, conjugates: 0.0 })
     }

@@ -183,6 +183,9 @@ impl<L: Loss> DualAscent<L> {
         for (k, &o) in outputs.iter().enumerate() {
             self.w.add_to(o as usize, row, (new[k] - old[k]) * c);
             if let Some(free) = &mut self.free {
+                if let Some(mean) = free.at_once() {
+                    self.w.add_to(o as usize, Row::Dense(mean), (old[k] - new[k]) * c);
+                }
                 free.moved(i, o as usize, (new[k] - old[k]) * c, new[k] * c);
             }
         }

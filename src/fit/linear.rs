@@ -305,7 +305,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         mut order: Box<dyn Order + Send>,
         shards: usize,
     ) -> Result<(), Error> {
-        if self.free {
+        if self.free && self.parts.iter().all(|part| part.fallback.is_none()) {
             let want = "\"dual\" or \"auto\", for steps and rows that go with these, where the intercept is free";
             return Err(Error::parameter("solver", "pegasos", want));
         }
@@ -476,6 +476,12 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
                     let found = evaluation.finish(&part.trainer, data)?;
                     sum += part.fallback.as_mut().map_or(found, |fallback| {
                         fallback.rival = found.primal;
+                        if self.free {
+                            // These steps have regularised it.
+                            let half = part.trainer.params().lambda / 2.0;
+                            let b = part.trainer.result().intercepts();
+                            fallback.rival -= half * b.iter().map(|b| b * b).sum::<f64>();
+                        }
                         fallback.best()
                     });
                 }
@@ -619,9 +625,6 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     }
 
     fn begin_rescue(&mut self) -> Result<bool, Error> {
-        if self.free {
-            return Ok(false);
-        }
         self.rescue()?;
         Ok(true)
     }
