@@ -182,7 +182,8 @@ impl Descent {
         let (mut dual, mut curvature) = (vec![0.0; n], vec![0.0; n]);
         let mut image = vec![0.0; d];
         let (mut mean_loss, mut conjugate, mut curved) = (0.0, 0.0, 0);
-        let (mut sum, mut gross) = (0.0, 0.0);
+        // Where the intercept is free: the sums of positive and other dual variables, and the image of the former.
+        let (mut sides, mut above) = ((0.0, 0.0), vec![0.0; if free { d } else { 0 }]);
         let mut rows = 0..n;
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ()).ok()? {
@@ -194,7 +195,10 @@ impl Descent {
             conjugate += c * loss.conjugate(&dual[i..=i], y);
             curved += usize::from(curvature[i] > 0.0);
             let c = c * dual[i] / lambda;
-            (sum, gross) = (sum + c, gross + c.abs());
+            if free {
+                add_to_side(&mut sides, c);
+            }
+            let image = if free && c > 0.0 { &mut above } else { &mut image };
             if c != 0.0 {
                 let row = data.rows().row(i);
                 match self.mean.as_ref().filter(|_| self.centred) {
@@ -204,8 +208,11 @@ impl Descent {
                 image[features..].iter_mut().for_each(|b| *b += c * constant);
             }
         }
+        image.iter_mut().zip(&above).for_each(|(v, a)| *v += a);
         let mut away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
+        let mut sum = 0.0;
         if free {
+            sum = image[features] / constant;
             away[features] = -image[features];
             image[features] = self.w[features];
         }
@@ -217,20 +224,30 @@ impl Descent {
         // The part of the gap that a gradient of 0 would not have.
         let mut slack = lambda * inner(&away[..regular], &away[..regular]);
         let mean = curvature.iter().sum::<f64>();
-        let mut off = 0.0;
+        let mut gap = primal - value;
         if free {
             // Lagrange's function, which is D where the sum is 0.
-            value -= lambda * sum * self.w[features];
+            gap += lambda * sum * self.w[features];
             slack += (lambda * sum).powi(2) / mean.max(f64::MIN_POSITIVE);
-            // What putting the point on the equation may cost.
-            off = 2.0 * (2.0 * sum.abs() / gross.max(f64::MIN_POSITIVE)) * primal;
+            // From here on the point is one on the equation.
+            let factors = factors(sides);
+            let less = if factors.0 < 1.0 { factors.0 } else { factors.1 };
+            for (v, a) in image[..features].iter_mut().zip(&above) {
+                *v -= (1.0 - less) * if factors.0 < 1.0 { *a } else { *v - a };
+            }
+            conjugate = 0.0;
+            for (i, a) in dual.iter_mut().enumerate() {
+                *a *= if *a > 0.0 { factors.0 } else { factors.1 };
+                conjugate += per_row(i) * loss.conjugate(&[*a], data.label(i));
+            }
+            value = -conjugate - square(&image);
         }
         if !(primal.is_finite() && value.is_finite()) {
             return None;
         }
         // The model will be that of the image, which a small lambda leaves far from w until the gradient
         // is far smaller still.
-        let solved = primal - value + off <= tol * primal && {
+        let solved = primal - value <= tol * primal && {
             let reached = square(&image)
                 + (0..n)
                     .zip(self.dots(data, &image)?)
@@ -238,10 +255,9 @@ impl Descent {
                         per_row(i) * loss.value_and_coef(&[score], data.label(i), &mut [0.0])
                     })
                     .sum::<f64>();
-            reached - value + off <= tol * reached
+            reached - value <= tol * reached
         };
-        // With a free intercept the values are bounds at different b: the last point is taken.
-        if solved || free || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
+        if solved || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
             let mut w = self.shape.clone();
             w.replace(|weights| weights.copy_from_slice(&image[..features]));
             let mut intercept = image.get(features).copied().unwrap_or(0.0);
@@ -255,7 +271,7 @@ impl Descent {
         if solved {
             return Some(false);
         }
-        if slack <= 0.1 * (primal - value) {
+        if slack <= 0.1 * gap {
             self.mu /= 5.0;
             return Some(true);
         }
@@ -348,6 +364,18 @@ impl Descent {
 
 fn inner(u: &[f64], v: &[f64]) -> f64 {
     u.iter().zip(v).map(|(u, v)| u * v).sum()
+}
+
+/// Adds a dual variable to the positive ones or to the others, by magnitude.
+pub(crate) fn add_to_side(sides: &mut (f64, f64), a: f64) {
+    *(if a > 0.0 { &mut sides.0 } else { &mut sides.1 }) += a.abs();
+}
+
+/// What the positive and the other dual variables must be multiplied with so that they sum to 0, given these sums.
+pub(crate) fn factors((above, below): (f64, f64)) -> (f64, f64) {
+    // Where both are 0, it does not matter.
+    let smaller = |other: f64, own: f64| if own > other { other / own } else { 1.0 };
+    (smaller(below, above), smaller(above, below))
 }
 
 /// About where an increasing function is 0, if it is `first < 0` at 0: within a tenth of that.

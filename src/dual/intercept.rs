@@ -33,7 +33,7 @@ use crate::ledger::Certificate;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
-use crate::newton::Point;
+use crate::newton::{Point, add_to_side, factors};
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 
@@ -289,18 +289,6 @@ fn apart<S: Scalar>(row: Row<'_, S>, mean: &[f64], mean2: f64) -> (f64, f64) {
     }
     let dot = row.dot(mean) - mean2;
     ((row.norm2() - 2.0 * dot - mean2).max(0.0), dot)
-}
-
-/// Adds a dual variable to the positive ones or to the others, by magnitude.
-fn add_to_side(sides: &mut (f64, f64), a: f64) {
-    *(if a > 0.0 { &mut sides.0 } else { &mut sides.1 }) += a.abs();
-}
-
-/// What the positive and the other dual variables must be multiplied with so that they sum to 0, given these sums.
-fn factors((above, below): (f64, f64)) -> (f64, f64) {
-    // Where both are 0, it does not matter.
-    let smaller = |other: f64, own: f64| if own > other { other / own } else { 1.0 };
-    (smaller(below, above), smaller(above, below))
 }
 
 /// Where a sum of convex functions, one of each of so many numbers, is lowest: to within `enough` for each number, if
