@@ -244,9 +244,6 @@ impl<L: Loss> DualAscent<L> {
     pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {
         if let Some(free) = &mut self.free {
             free.recentre();
-            if free.at_once().is_some() {
-                self.w.measure();
-            }
         }
         let (due, number) = match self.narrow.begin(self.dual.outputs() * self.len()) {
             Some(number) => (self.narrowly_due(number), NARROW + number),
@@ -368,13 +365,12 @@ impl<L: Loss> DualAscent<L> {
                 report.updates += 1;
                 self.conjugates += weight * (self.loss.conjugate(dual, y) - conjugate);
                 self.dual.write(i, dual);
-                self.w.add_row(row, coef);
+                let less = self.free.as_mut().and_then(|free| free.less_mean(row));
+                match less {
+                    Some(row) => self.w.add_row(Row::Dense(row), coef),
+                    None => self.w.add_row(row, coef),
+                }
                 if let Some(free) = &mut self.free {
-                    if let Some(mean) = free.at_once() {
-                        coef.iter().enumerate().for_each(|(o, c)| {
-                            self.w.add_to(o, Row::Dense(mean), -c);
-                        });
-                    }
                     for (o, (change, a)) in coef.iter().zip(&*dual).enumerate() {
                         free.moved(i, o, *change, a * weight * c);
                     }

@@ -252,11 +252,6 @@ impl<S: Scalar> Linear<S> {
         self.scale.norm2 = self.norm2_afresh();
     }
 
-    /// Computes the norm that is carried along afresh. O(size).
-    pub(crate) fn measure(&mut self) {
-        self.scale.norm2 = self.norm2_afresh() / self.scale.a.powi(2);
-    }
-
     /// `||w||^2` without the constant feature. O(size).
     pub(crate) fn norm2_of_features(&self) -> f64 {
         let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());

@@ -12,8 +12,9 @@
 //!   is the dual point of `P(w, b) + lambda/(2 c^2) (b - b_k)^2`, and its `b_k + c^2/lambda sigma` is the next centre. Every
 //!   such problem is the one of coordinate ascent, with a constant feature of value c whose weight is measured from the
 //!   centre; and none is solved to its end: the centre moves as a pass begins. In the limit sigma is 0.
-//! * Which c: of the constant's curvature in b, at most 1/[`STIFF`] where one class is rare; no less than the other features'
-//!   together, or so much that no step can be long.
+//! * Which c: what holds b near its centre shall have a small part, 1/[`STIFF`], of the loss's own curvature in b, about
+//!   lambda/c^2 of how many examples the rarer class has; and `c^2` shall be a small part, [`SHARE`], of the features' squares:
+//!   the larger it is, the shorter every step of the ascent.
 //! * The mean: with b free, no shift of the features changes the optimum. So they are measured from their mean: scores are
 //!   `<v - g mu, x - mu> + b` for `v = 1/(lambda n) sum_i s_i a_i x_i`, g the same sum of ones. That costs some additions
 //!   a visit, `<x_i - mu, mu>` being known; no row is written anew, and sparse ones stay sparse.
@@ -43,6 +44,11 @@ use super::DualAscent;
 /// a move of the centre comes nearer. Guessed from how rare the rarer class is.
 const STIFF: f64 = 10.0;
 
+/// What part of the mean square of the features (from their mean) `c^2` is at least. 500 rows of 300 features, hinge,
+/// lambda n = 1, to a relative gap of 1e-3: 225 epochs with 1, 80 with 0.1, 85 with 0.01, more than 400 with 10; with a
+/// regularised intercept 180.
+const SHARE: f64 = 0.03;
+
 /// How many times `c^2` the square of the mean is where it is far from 0: multiples of it in v would drown the rest in their
 /// roundings.
 const FAR: f64 = 1e6;
@@ -63,8 +69,10 @@ pub(super) struct Intercept {
     dots: Vec<f64>,
     /// `c^2`.
     square: f64,
-    /// 1 where v holds g times the mean, 0 where it is taken from it at once.
+    /// 1 where v holds g times the mean, 0 where rows are added to it less the mean.
     held: f64,
+    /// Room for such a row.
+    row: Vec<f64>,
     outputs: Vec<Output>,
     /// The best intercepts for the weights at hand, where an evaluation has told them.
     pub(super) found: Option<Vec<f64>>,
@@ -147,13 +155,14 @@ impl Intercept {
         };
         let centres = lowest(outputs, total * 1e-9, 1.0, &mut look);
         let output = |centre: f64| Output { centre, ..Output::default() };
-        let square = squares.max(STIFF * lambda / rarest);
+        let square = (SHARE * squares).max(STIFF * lambda / rarest);
         Ok(Intercept {
             mean,
             mean2,
             dots,
             square,
             held: if mean2 > FAR * square { 0.0 } else { 1.0 },
+            row: Vec::new(),
             outputs: centres.into_iter().map(output).collect(),
             found: None,
         })
@@ -176,9 +185,9 @@ impl Intercept {
         apart(row, &self.mean, self.mean2).0 + self.square
     }
 
-    /// What every step must take from v in multiples, where that cannot wait: the mean, if it is far from 0.
-    pub(super) fn at_once(&self) -> Option<&[f64]> {
-        (self.held == 0.0).then_some(&self.mean)
+    /// The row as it is added to v, where that is not the row as it is stored. O(features).
+    pub(super) fn less_mean<S: Scalar>(&mut self, row: Row<'_, S>) -> Option<&[f64]> {
+        (self.held == 0.0).then(|| less_mean(row, &self.mean, &mut self.row))
     }
 
     /// Row i was added to v, `change` times for this output, and now has `whole` in it.
@@ -254,14 +263,15 @@ impl Intercept {
             dual[i] *= if dual[i] > 0.0 { above } else { below };
             let c = data.weight(i) * dual[i] / (lambda * data.len() as f64);
             if c != 0.0 {
-                w.add_to(0, data.rows().row(i), c);
+                match self.less_mean(data.rows().row(i)) {
+                    Some(row) => w.add_to(0, Row::Dense(row), c),
+                    None => w.add_to(0, data.rows().row(i), c),
+                }
                 output.sum += c;
                 output.gross += c.abs();
                 output.along += c * self.dots[i];
             }
         }
-        w.add_to(0, Row::Dense(&self.mean), (self.held - 1.0) * output.sum);
-        w.measure();
         output.centre = *intercept - self.square * output.sum;
         (self.outputs, self.found) = (vec![output], None);
         Ok(())
@@ -289,6 +299,21 @@ fn apart<S: Scalar>(row: Row<'_, S>, mean: &[f64], mean2: f64) -> (f64, f64) {
     }
     let dot = row.dot(mean) - mean2;
     ((row.norm2() - 2.0 * dot - mean2).max(0.0), dot)
+}
+
+/// Writes a row less the mean.
+fn less_mean<'a, S: Scalar>(row: Row<'_, S>, mean: &[f64], out: &'a mut Vec<f64>) -> &'a [f64] {
+    out.clear();
+    out.extend(mean.iter().map(|m| -m));
+    match row {
+        Row::Dense(x) => out.iter_mut().zip(x).for_each(|(z, x)| *z += x.to_f64()),
+        sparse => sparse.for_each(|j, x| {
+            if let Some(z) = out.get_mut(j) {
+                *z += x;
+            }
+        }),
+    }
+    out
 }
 
 /// Where a sum of convex functions, one of each of so many numbers, is lowest: to within `enough` for each number, if
@@ -491,7 +516,7 @@ impl Second {
         rows: Range<usize>,
     ) -> Result<(), Error> {
         let mut dual = ascent.loss.zeros();
-        let dual = dual.as_mut();
+        let (dual, mut room) = (dual.as_mut(), Vec::new());
         let mut rows = rows;
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ())? {
@@ -505,7 +530,14 @@ impl Second {
             dual.iter_mut().for_each(|a| *a *= c);
             if dual.iter().any(|a| *a != 0.0) {
                 self.sums.iter_mut().zip(&*dual).for_each(|(sum, a)| *sum += a);
-                self.image.add_row(data.rows().row(i), dual);
+                let row = data.rows().row(i);
+                match ascent.free.as_ref().filter(|free| free.held == 0.0) {
+                    Some(free) => {
+                        let row = less_mean(row, &free.mean, &mut room);
+                        self.image.add_row(Row::Dense(row), dual);
+                    }
+                    None => self.image.add_row(row, dual),
+                }
             }
         }
         Ok(())
@@ -519,7 +551,7 @@ impl Second {
         // The sums are 0 but for roundings, which a mean far from 0 would make much of.
         let mut image = self.image.clone();
         for (o, sum) in self.sums.iter().enumerate() {
-            image.add_to(o, Row::Dense(&free.mean), -sum);
+            image.add_to(o, Row::Dense(&free.mean), -free.held * sum);
         }
         -self.conjugates / ascent.len() as f64 - ascent.lambda / 2.0 * image.norm2_afresh()
     }

@@ -181,12 +181,13 @@ impl<L: Loss> DualAscent<L> {
         }
         self.dual.promise(WHAT, outputs.len())?;
         for (k, &o) in outputs.iter().enumerate() {
-            self.w.add_to(o as usize, row, (new[k] - old[k]) * c);
+            let change = (new[k] - old[k]) * c;
+            match self.free.as_mut().and_then(|free| free.less_mean(row)) {
+                Some(row) => self.w.add_to(o as usize, Row::Dense(row), change),
+                None => self.w.add_to(o as usize, row, change),
+            }
             if let Some(free) = &mut self.free {
-                if let Some(mean) = free.at_once() {
-                    self.w.add_to(o as usize, Row::Dense(mean), (old[k] - new[k]) * c);
-                }
-                free.moved(i, o as usize, (new[k] - old[k]) * c, new[k] * c);
+                free.moved(i, o as usize, change, new[k] * c);
             }
         }
         self.dual.write_few(i, outputs, new);
