@@ -18,6 +18,7 @@ from pegasos._base import Run, _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
+from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
 from pegasos._steps import first_step, half_life
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ _TRAINING = (
     "delay",
     "average",
     "half_life",
-)
-
-# What to do where a free intercept cannot be had.
-_FREE = (
-    "fit_intercept='free', which needs dual ascent over all the rows of a fit; fit_intercept=True with a larger "
-    "intercept_scaling regularises it less"
 )
 
 # What fits into the compiled half's integers.
@@ -198,7 +193,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         Steps done, over all calls.
     objective_ : float
         ``P(w)`` at the end of ``fit``, summed over the problems of "ovr"; nan where it was not
-        evaluated (``tol=None``, ``partial_fit``).
+        evaluated (``tol=None``, ``partial_fit``). A free intercept is no part of ``||w||``.
     dual_objective_ : float
         ``D``: no weights have an objective below this. nan where there is no certificate.
     duality_gap_ : float
@@ -229,7 +224,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     12 bytes an example while fitting. Dual ascent takes 8 bytes a weight and 17 an example, and 8 more
     an example for every class but the first where all are trained jointly (of so many classes 25, and 16 for
     every class that the example is mistaken for; there must be room for 8 for each, all the same); a leap of
-    Newton's method (at most 256 features) some 50 an example.
+    Newton's method (at most 256 features) some 50 an example. A free intercept takes 8 bytes an example, in an evaluation 8
+    more for each score and 24 a weight.
 
     The certificate needs ``learning_rate="pegasos"``, no projection and another ``sampling`` than
     "replacement". Then ``w`` is ``1/(alpha (t0 + t))`` times the sum of all gradients, so the sum of
@@ -436,8 +432,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         MemoryError
             If there is not enough memory. Nothing was learned then.
         """
-        if self._is_free():
-            raise ValueError(f"partial_fit does not go with {_FREE}")
+        refuse_stream(self)
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
 
@@ -541,24 +536,14 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _learns_in_place(self, data: Data) -> bool:
         return data.stored < self._trainer.facts.size
 
-    def _is_free(self) -> bool:
-        """Whether the intercept is not regularised."""
-        return isinstance(self.fit_intercept, str)
 
     def _refuse_dual(self, obstacle: str | None) -> None:
         super()._refuse_dual(obstacle)
-        if not self._is_free():
-            return
-        if self._choice("solver") == "pegasos":
-            obstacle = "solver='pegasos'"
-        elif self.warm_start:
-            obstacle = "warm_start=True"
-        if obstacle:
-            raise ValueError(f"{obstacle} does not go with {_FREE}")
+        refuse_steps(self, obstacle)
 
     def _constant(self) -> float:
         """The value of the constant feature whose weight is the intercept."""
-        if self._is_free():
+        if is_free(self):
             return 1.0
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
@@ -571,11 +556,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
                 f"multi_class='crammer_singer' needs loss='hinge', got loss={self.loss!r}; "
                 "multi_class='ovr' takes any"
             )
-        if self._is_free():
-            raise ValueError(
-                f"multi_class='crammer_singer' of more than two classes, here {n_classes}, does not go with "
-                "fit_intercept='free'; multi_class='ovr' does, or fit_intercept=True with a larger intercept_scaling"
-            )
+        refuse_joint(self, n_classes)
         return n_classes
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
@@ -637,7 +618,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             "batch_size": int(self._choice("batch_size")),
             "delay": int(self._choice("delay")),
             "regret": self._counts_regret,
-            "free": self._is_free(),
+            "free": is_free(self),
             "average": average,
             "average_from": average_from,
         }
