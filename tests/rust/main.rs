@@ -9,6 +9,7 @@ mod dual;
 mod experts;
 mod fit;
 mod generated;
+mod intercept;
 mod kernels;
 mod laws;
 mod machines;
