@@ -80,7 +80,7 @@ def path(
     loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
         As in `PegasosClassifier`.
     fit_intercept : bool, default=True
-        As in `PegasosClassifier`.
+        As in `PegasosClassifier`, but not "free".
     intercept_scaling : float, default=1.0
         As in `PegasosClassifier`.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -145,6 +145,8 @@ def path(
         verbose=verbose,
     )
     model._validate_params()
+    if isinstance(fit_intercept, str):
+        raise ValueError(f"fit_intercept must be True or False on a path, got {fit_intercept!r}")
     if tol is None:
         raise ValueError("tol must be a number >= 0, the relative gap of each model, got None")
     data, classes = model._examples(X, y, sample_weight, None, reset=True)

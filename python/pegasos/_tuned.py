@@ -170,7 +170,7 @@ class PegasosClassifierCV(Tuned):
     loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
         As in `PegasosClassifier`.
     fit_intercept : bool, default=True
-        As in `PegasosClassifier`.
+        As in `PegasosClassifier`, but not "free".
     intercept_scaling : float, default=1.0
         As in `PegasosClassifier`.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -248,8 +248,8 @@ class PegasosClassifierCV(Tuned):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = Tuned._constraints | {
         name: PegasosClassifier._parameter_constraints[name]
-        for name in ("loss", "fit_intercept", "intercept_scaling", "multi_class", "max_iter")
-    }
+        for name in ("loss", "intercept_scaling", "multi_class", "max_iter")
+    } | {"fit_intercept": ["boolean"]}
 
     def __init__(
         self,
