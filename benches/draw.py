@@ -383,6 +383,39 @@ def drift(rows: list[Row]) -> Any:
 
 
 #: Picture: the record it is drawn from, and how.
+def reliability(rows: list[Row]) -> Any:
+    """How often classes of a probability were the right ones."""
+    sets = groups((row for row in rows if row["part"] == "reliability"), "data")
+    figure, (axis,) = panels(1, width=5.0, height=4.6)
+    axis.plot([0, 1], [0, 1], color="black", linewidth=0.8)
+    for i, (name, own) in enumerate(sets.items()):
+        # The columns of accuracy and of what comes after it.
+        axis.plot(numbers(own, "accuracy"), numbers(own, "log loss"), **look(i, label=name))
+    axis.set(xlabel="probability of a class, mean of a bin", ylabel="how often it was the class")
+    axis.legend(loc="upper left", fontsize=8)
+    return figure
+
+
+def scores(rows: list[Row]) -> Any:
+    """The mean score of the folds over gamma and alpha."""
+    sets = groups((row for row in rows if row["part"] == "score"), "data")
+    figure, axes = panels(len(sets))
+    for axis, (name, own) in zip(axes, sets.items(), strict=True):
+        places = [tuple(map(float, row["setting"].split())) for row in own]  # type: ignore[union-attr]
+        gammas, alphas = (sorted({place[i] for place in places}) for i in (0, 1))
+        values = dict(zip(places, numbers(own, "accuracy"), strict=True))
+        table = np.array([[values[gamma, alpha] for gamma in gammas] for alpha in alphas])
+        # The last points below the best are what there is to see.
+        mesh = axis.pcolormesh(gammas, alphas, table, vmin=table.max() - 10.0, shading="nearest", cmap="viridis")
+        row, column = np.unravel_index(table.argmax(), table.shape)
+        axis.plot(gammas[column], alphas[row], "k+", markersize=10)
+        axis.set(xscale="log", yscale="log", title=name, xlabel="gamma")
+        axis.grid(False)
+        figure.colorbar(mesh, ax=axis, label="% of rows held out")
+    axes[0].set_ylabel("alpha")
+    return figure
+
+
 PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "refit": ("refit", refit),
     "table1": ("table1", table1),
@@ -395,6 +428,8 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "regret": ("regret", regret),
     "delay": ("regret", delay),
     "drift": ("drift", drift),
+    "reliability": ("tuning", reliability),
+    "scores": ("tuning", scores),
     "front-time": ("front", lambda rows: fronts(rows, "seconds", "seconds to fit")),
     "front-size": ("front", lambda rows: fronts(rows, "numbers", "numbers in the model")),
 }

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: The relative gap on the way through several alphas, of which accuracy chooses.
 _ROUGH_PATH = Refit.ROUGHER
 
+#: How many times as large alphas are by way of which a small one is solved, as long as C is 1 there or more.
+_LARGER = (100.0, 10.0)
+
 #: The fraction of the rows that is held out to choose among several alphas.
 _HELD_OUT = 0.1
 
@@ -153,6 +156,13 @@ class RefittedMachine(BudgetedMachine):
                 alpha = float(alphas[path["accuracy"].argmax()])
                 solver.set_alpha(alpha)
                 self.refit_path_ = path
+            else:
+                # By way of larger ones: from nothing a small one takes up to twice as long.
+                for larger in _LARGER:
+                    if alpha * larger * data.n <= 1.0:
+                        solver.set_alpha(alpha * larger)
+                        solve(data.weight, _ROUGH_PATH)
+                solver.set_alpha(alpha)
             run.objective, run.dual, loss, visits, most = solve(data.weight, tol)
         run.losses.append(loss)
         steps = solver.worth(visits, data.n, run.trainer.facts.t)

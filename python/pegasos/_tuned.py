@@ -44,8 +44,10 @@ _STAGES = ((2000, 128, 2), (4000, 256, 1))
 _FEW_TEST = 500
 _SLACK = 5e-3
 
-#: No model of so few rows has a larger C: where there is noise small alphas take long and say nothing.
-_LARGEST_C = 51.0
+#: No model of so few rows has a larger C, and none of all rows that one: where there is noise small alphas take long, and
+#: make up for kernels that are too wide.
+_LARGEST_C = 17.0
+_LARGEST_C_OF_ALL = 1000.0
 
 #: The relative gap of models there, and of those of all rows.
 _PART_TOL = 0.1
@@ -118,11 +120,13 @@ def _climb(
     numbers: Iterable[tuple[int, int]],
     step: int,
     slack: float = 0.0,
+    *,
+    up: bool = False,
 ) -> tuple[int, int]:
     """From these numbers of gammas and alphas to a place that is better than all around it, by the mean over some folds.
 
     With ``slack`` what is worse than the best by no more than such a part of it counts as well: of these it is the place with
-    the largest alpha, and the best of them.
+    the largest alpha, and the best of them. ``up`` looks at narrower kernels only, not at wider ones.
     """
     folds, wanted, tried = list(folds), set(numbers), set[tuple[int, int]]()
     while wanted - tried:
@@ -141,7 +145,7 @@ def _climb(
         near = alphas.around(j, step)
         if means[i, j] - means.get((i, j - step), -np.inf) <= _GAIN * abs(best):
             near = [k for k in near if k <= j]
-        wanted = set(product(gammas.around(i, step), near))
+        wanted = set(product([k for k in gammas.around(i, step) if k >= i or not up], near))
     return i, j
 
 
@@ -552,12 +556,12 @@ class KernelPegasosClassifierCV(Tuned):
         else:
             i, j = place[0], alphas.shifted(place[1], task.data.n / rows)
             starts = _near(gammas, alphas, (i, j), 1)
+            alphas = alphas.down_to(1.0 / (_LARGEST_C_OF_ALL * task.data.n))
             if step == 1 and not gammas.values:
-                # With more rows narrower kernels do, and weaker alphas.
-                pairs = {k: alphas.start([j - 1, j]) for k in (i, i + 1)}
-                search.run([(gammas[k], 0, [alphas[j] for j in js]) for k, js in pairs.items()])
-                key = search.best([0])
-                gammas = _Axis([key.gamma], gammas.of, 0, 0)
+                # With more rows narrower kernels do.
+                starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
+                i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, _SLACK, up=True)
+                gammas = _Axis([gammas[i]], gammas.of, 0, 0)
                 starts = list(product([0], alphas.start([j - 1, j])))
         _climb(search, folds, gammas, alphas, starts, 1)
         return search

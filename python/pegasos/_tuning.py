@@ -150,19 +150,21 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"cv must hold out some rows once at least, got {self.cv!r}")
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed)
-        interrupted = False
+        interrupted, known = False, list(range(len(folds)))
         with task.bar:
             try:
                 search = self._search(task)
             except KeyboardInterrupt:
                 search, interrupted = task.search, True
-                if not any(search.knows(key, range(len(folds))) for key in search.cells):
+                # The folds that most is known of.
+                known = max((sorted(cell.scores) for cell in search.cells.values()), key=len, default=[])
+                if not known:
                     raise
                 if self.verbose:
                     tqdm.write("interrupted: training with the best parameters so far; Ctrl-C again stops that too")
-        key = self._choose(search, len(folds))
+        key = self._choose(search, known)
         try:
-            self._conclude(task, search, key, X, y, sample_weight)
+            self._conclude(task, search, key, known, X, y, sample_weight)
         except Interrupted:
             interrupted = True
         if interrupted:
@@ -174,20 +176,20 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
             raise Interrupted
         return self
 
-    def _choose(self, search: Search, n_folds: int) -> Key:
+    def _choose(self, search: Search, folds: list[int]) -> Key:
         """The model to keep."""
-        folds = range(n_folds)
         best = search.best(folds)
-        if self.rule == "best" or n_folds < 2:
+        if self.rule == "best" or len(folds) < 2:
             return best
         scores = np.array([search.cells[best].scores[k] for k in folds])
-        least = scores.mean() - scores.std(ddof=1) / np.sqrt(n_folds)
+        least = scores.mean() - scores.std(ddof=1) / np.sqrt(len(folds))
         near = [key for key in search.cells if search.knows(key, folds) and search.mean(key, folds) >= least]
         return max(near, key=lambda key: (key.alpha, -key.gamma))
 
-    def _conclude(self, task: Task, search: Search, key: Key, X: Any, y: Any, sample_weight: Any) -> None:
+    def _conclude(
+        self, task: Task, search: Search, key: Key, folds: list[int], X: Any, y: Any, sample_weight: Any
+    ) -> None:
         """Trains on all examples, and notes what was found."""
-        folds = range(len(task.folds))
         model = self._model(task.seed, **self._best_params(key))
         cell = search.cells[key]
         test = np.concatenate([task.folds[k].test for k in folds])
@@ -201,6 +203,7 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
                 model.calibration = task.calibration(scores, test)
                 if model.calibration is not None:
                     model._calibrate_by(scores, task.data.codes[test], weight)
+                self.best_score_ = search.mean(key, folds)
                 self._note(task, search, key, model, test, scores)
 
     def _note(
@@ -213,7 +216,6 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
                 setattr(self, name, getattr(model, name))
         self.best_estimator_ = model
         self.classes_ = model.classes_
-        self.best_score_ = search.mean(key, folds)
         self.alpha_ = key.alpha
         keys = sorted((key for key in search.cells if search.cells[key].scores), key=lambda key: (key.gamma, -key.alpha))
         table = np.full((len(keys), len(folds)), np.nan)

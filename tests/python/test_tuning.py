@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pegasos
+from pegasos.datasets import make_waveform
 from pegasos import (
     KernelPegasosClassifier,
     KernelPegasosClassifierCV,
@@ -359,3 +360,42 @@ def test_calibrated_probabilities_are_right_as_often_as_they_say():
     error = sum(abs((p - y_test)[bins == b].sum()) for b in range(10)) / len(p)
     assert error < 0.04
     assert log_loss(y_test, p) < 0.45
+
+
+@pytest.mark.parametrize(
+    "tuned",
+    [
+        KernelPegasosClassifierCV(GAMMAS * 20, np.geomspace(1e-2, 1e-6, 9), 200, 3, random_state=0),
+        PegasosClassifierCV(np.geomspace(1e-2, 1e-9, 40), loss="hinge", tol=1e-9, random_state=0),
+    ],
+    ids=["kernel", "linear"],
+)
+def test_ctrl_c_keeps_the_best_so_far(tuned):
+    X, y = make_waveform(4000, 0)
+    tuned = clone(tuned)
+    seen = []
+
+    def scoring(estimator, X, y):
+        seen.append(1)
+        if len(seen) == 12:
+            raise KeyboardInterrupt
+        return accuracy_score(y, estimator.predict(X))
+
+    if isinstance(tuned, PegasosClassifierCV):
+        # The first fold is worth more than nothing.
+        tuned.set_params(alphas=np.geomspace(1e-1, 1e-2, 8))
+    with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
+        tuned.set_params(scoring=scoring).fit(X, y)
+    assert tuned.score(X, y) > 0.7
+    assert tuned.alpha_ == tuned.best_estimator_.alpha
+    assert tuned.predict_proba(X).shape == (4000, 3)
+
+
+def test_ctrl_c_at_once_leaves_nothing(small):
+    def scoring(estimator, X, y):
+        raise KeyboardInterrupt
+
+    model = PegasosClassifierCV(ALPHAS, scoring=scoring)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*small)
+    assert not hasattr(model, "classes_")
