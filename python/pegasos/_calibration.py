@@ -194,7 +194,9 @@ def _steps(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np.n
     if not len(scores):
         return np.array([[0.0], [0.5]])
     fit = IsotonicRegression(out_of_bounds="clip").fit(scores, positive.astype(float), weight)
-    return np.array([fit.X_thresholds_, fit.y_thresholds_])
+    # Nothing is certain because so many examples were alike.
+    doubt = 1.0 / (len(scores) + 2)
+    return np.array([fit.X_thresholds_, np.clip(fit.y_thresholds_, doubt, 1.0 - doubt)])
 
 
 def _inverse_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:

@@ -187,8 +187,8 @@ class PegasosClassifierCV(Tuned):
         Weights of the classes, by which examples' weights are multiplied; "balanced" by all rows.
     calibration : {"auto", "sigmoid", "temperature", "isotonic"} or None, default="auto"
         How ``predict_proba`` makes probabilities of scores, learned from those of the rows that were held out: see
-        `PegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; but "sigmoid" where
-        that is clearly likelier, by 0.005 in the mean log probability of rows that were held out; the loss's own for "log_loss".
+        `PegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; "sigmoid" where
+        that is clearly likelier, by 0.002 in the mean log probability of rows that were held out; the loss's own for "log_loss".
     rule : {"best", "one_standard_error"}, default="best"
         Which model to keep: the best by the mean over the folds, of equals the one with the largest alpha; or, of those
         whose mean is no more than one standard error of the best one's below it, the one with the largest alpha.
@@ -370,8 +370,8 @@ class KernelPegasosClassifierCV(Tuned):
         Weights of the classes, by which examples' weights are multiplied; "balanced" by all rows.
     calibration : {"auto", "sigmoid", "temperature", "isotonic"} or None, default="auto"
         How ``predict_proba`` makes probabilities of scores, learned from those of the rows that were held out: see
-        `KernelPegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; but "sigmoid"
-        where that is clearly likelier, by 0.005 in the mean log probability of rows that were held out.
+        `KernelPegasosClassifier`. "auto" is "temperature", for which ``predict`` names the likeliest class; "sigmoid"
+        where that is clearly likelier, by 0.002 in the mean log probability of rows that were held out.
     rule : {"best", "one_standard_error"}, default="best"
         Which model to keep: the best by the mean over the folds, of equals the one with the largest alpha, then the
         smallest gamma; or, of those whose mean is no more than one standard error of the best one's below it, the one
@@ -560,7 +560,7 @@ class KernelPegasosClassifierCV(Tuned):
             if step == 1 and not gammas.values:
                 # With more rows narrower kernels do.
                 starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
-                i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, _SLACK, up=True)
+                i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
                 gammas = _Axis([gammas[i]], gammas.of, 0, 0)
                 starts = list(product([0], alphas.start([j - 1, j])))
         _climb(search, folds, gammas, alphas, starts, 1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: By so much the mean logarithm of the probabilities must be better for "auto" to take a map that may change the order of the
 #: classes: what ``predict`` says shall be the likeliest where that costs little.
-_LIKELIER = 5e-3
+_LIKELIER = 2e-3
 
 
 def _has_scores(tuned: Any) -> bool:
