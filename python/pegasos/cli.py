@@ -202,6 +202,9 @@ _TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("--no-intercept", "fit_intercept", False, "no constant is added to the scores"),
         Option("--class-weight", "class_weight", None, "'balanced' makes every class as important as any other, "
             "however rare"),
+        Option("--calibration", "calibration", None, "make probabilities of scores, for predict --proba: by a logistic "
+            "function of each, by the softmax of all over a temperature, or by a rising step function; takes five fits "
+            "more"),
     ]),
     ("train", "kernel machines", [
         Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], "train a kernel machine "
@@ -262,7 +265,7 @@ _TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("--scores", None, True, "print scores instead of labels, separated by tabs: one for each class in the "
             "order of 'pegasos info', or, for two classes, one that is positive for the second"),
         Option("--proba", None, True, "print probabilities instead of labels, one for each class, separated by tabs; "
-            "only for models trained with --loss log_loss"),
+            "only for models trained with --calibration or --loss log_loss"),
     ]),
     ("evaluate", None, [Option("DATA", None, str, "examples, with labels; see below"), *_READING]),
     ("info", None, [Option("MODEL", None, str, "a model file")]),
@@ -424,9 +427,8 @@ def _estimator(arguments: argparse.Namespace) -> Any:
 
 def _predict(arguments: argparse.Namespace) -> None:
     model = io.load(arguments.model)
-    loss = model._choice("loss")
-    if arguments.proba and loss != "log_loss":
-        needed = f"--proba needs a model trained with --loss log_loss, this one was trained with {loss}"
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
     X = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format).X
     if arguments.proba:

@@ -310,6 +310,15 @@ def test_scores_and_probabilities(run: Any, here: Path, model: PegasosClassifier
         assert np.array(rows).tobytes() == want.tobytes()
 
 
+def test_calibrated_models_have_probabilities(run: Any, here: Path) -> None:
+    for kernel in ("", "--kernel rbf --budget 20"):
+        assert run(f"train three.npz -o calibrated {kernel} --calibration temperature --seed 0 -q")[0] == 0
+        status, out, _ = run("predict calibrated bare.csv --proba")
+        rows = np.array([[float(cell) for cell in line.split("\t")] for line in out.splitlines()])
+        assert status == 0 and rows.shape == (len(X), 3)
+        assert rows.tobytes() == io.load("calibrated").predict_proba(X).tobytes()
+
+
 def test_two_classes_have_one_score(run: Any, here: Path) -> None:
     model = PegasosClassifier(tol=None, random_state=0).fit(X, BINARY)
     io.save(model, "model")
