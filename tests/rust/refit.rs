@@ -1,8 +1,8 @@
 //! The best model in a span, against the same problem written out, and against itself with less memory.
 
 use pegasos::{
-    Binary, CrammerSinger, Dense, DualAscent, Examples, Expansion, Hinge, Hypothesis, Kernel, Loss,
-    Matrix, Refit, Scalar, Span,
+    Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Expansion, Hinge, Hypothesis, Kernel,
+    Logistic, Loss, Matrix, Refit, Scalar, Span,
 };
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -161,6 +161,58 @@ fn one_class_against_the_rest() {
     }
     assert_eq!(primal, sum);
     assert!(Refit::<f64, Binary<Hinge>>::new(span.clone(), &[], 1e-3, 300, 0).is_err());
+}
+
+/// A path of linear models: each is the optimum of its lambda, dense or sparse, and scores rows whose weight was 0.
+#[test]
+fn a_path_in_the_rows_own_features() {
+    let (x, y) = board(6, 300, 3);
+    let dense = Dense::new(&x, 300, 2).expect("a matrix");
+    let weight: Vec<f64> = (0..300).map(|i| f64::from(u32::from(i % 4 > 0))).collect();
+    let data = Examples::new(dense, &y, Some(&weight)).expect("a problem");
+    let (indptr, indices): (Vec<i32>, Vec<i32>) =
+        ((0..=300).map(|i| 2 * i).collect(), (0..600).map(|k| k % 2).collect());
+    let csr = Csr::new(&indptr, &indices, &x, 2).expect("a matrix");
+    let sparse = Examples::new(csr, &y, Some(&weight)).expect("a problem");
+    let losses: Vec<_> = (0..3).map(|positive| Binary { loss: Logistic, positive }).collect();
+    let path = |sparse| Refit::of_rows(&losses, 1.0, (300, 2), 2.0, sparse).expect("a path");
+    let (mut one, mut other) = (path(false), path(true));
+    assert!(one.span().is_none() && one.coefs().is_empty());
+    for lambda in [1e-1, 1e-2, 1e-3] {
+        one.set_lambda(lambda).expect("a lambda");
+        other.set_lambda(lambda).expect("a lambda");
+        let certificate = one.solve(&data, 1e-9, 10_000, 0).expect("a solution");
+        other.solve(&sparse, 1e-9, 10_000, 0).expect("a solution");
+        assert!(certificate.relative_gap() <= 1e-9);
+        let mut primal = 0.0;
+        for (c, loss) in losses.iter().enumerate() {
+            let mut ascent = DualAscent::new(*loss, lambda, 300, 2, 2.0).expect("an ascent");
+            primal += ascent.solve(&data, 1e-9, 10_000, 0).expect("a solution").primal;
+            let w = ascent.result::<f64>();
+            let found = [&one.weights()[2 * c..2 * c + 2], &one.intercepts()[c..=c]].concat();
+            let want = [w.weights(), w.intercepts()].concat();
+            assert!(found.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-3 * (1.0 + b.abs())));
+        }
+        assert!((certificate.primal - primal).abs() < 1e-7 * primal);
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-3 * (1.0 + b.abs());
+        assert!(one.weights().iter().zip(&other.weights()).all(near));
+        // Row 4 has had no say.
+        let scores = one.scores(&data, &[4]).expect("scores");
+        let (w, b) = (one.weights(), one.intercepts());
+        for c in 0..3 {
+            let want = w[2 * c] * x[8] + w[2 * c + 1] * x[9] + b[c];
+            assert!((scores[c] - want).abs() < 1e-12);
+        }
+    }
+    let error = one.solve(
+        &Examples::new(Dense::new(&x, 200, 3).expect("a matrix"), &y[..200], None)
+            .expect("a problem"),
+        0.1,
+        1,
+        0,
+    );
+    assert!(error.is_err());
+    assert!(Refit::<f64, Binary<Logistic>>::of_rows(&[], 1.0, (300, 2), 0.0, false).is_err());
 }
 
 /// What is wrong with the data is said of the data, not of their features.
