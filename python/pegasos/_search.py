@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from pegasos._base import NoBar, Run
 from pegasos._calibration import Calibration
 from pegasos._core import Refit
-from pegasos._data import Data
+from pegasos._data import Data, as_data, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,7 +95,8 @@ class Space:
 def linear_solver(model: PegasosClassifier, data: Data, n_classes: int, alpha: float) -> Refit:
     """What solves linear problems for one alpha after another."""
     # Of one row, as nothing is learned by it: it knows what there is to learn.
-    made = model._make_trainer(data.take(np.arange(1)), n_classes).made
+    row = as_data(rows_of(data.X, np.arange(1)), data.codes[:1])
+    made = model._make_trainer(row, n_classes).made
     assert made.targets is not None
     n_features = int(data.X.shape[1])
     return Refit.linear(
@@ -233,6 +234,8 @@ class Search:
                         for key, which, took, scores in job.result():
                             # Here, as scorers may be anybody's, and scikit-learn's settings are those of this thread.
                             score = self.measure(self.folds[which], scores)
+                            if not np.isfinite(score):
+                                raise ValueError(f"scoring must give finite numbers, got {score} for alpha={key.alpha:.3g}")
                             cell = self.cell(*key)
                             cell.scores[which], cell.times[which], cell.held_out[which] = score, took, scores
                             self._tell(key)

@@ -145,9 +145,10 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
             data.examples.check()
         routed = self._routed(sample_weight, groups, params)
         cv = check_cv(self.cv, data.codes, classifier=True)
-        folds = [Fold(*split) for split in cv.split(data.X, classes[data.codes], **routed.splitter.split)]
+        splits = cv.split(data.X, classes[data.codes], **routed.splitter.split)
+        folds = [Fold(*(_rows(part, data.n) for part in split)) for split in splits]
         if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
-            raise ValueError(f"cv must hold out some rows once at least, got {self.cv!r}")
+            raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {self.cv!r}")
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed)
         interrupted, known = False, list(range(len(folds)))
@@ -483,6 +484,19 @@ class Task:
         """A search of these folds."""
         tol = self.tuned._search_tol
         return Search(data, folds, space, measure, tol, self.seed, self.threads, self.bar)
+
+
+def _rows(part: Any, n: int) -> np.ndarray:
+    """The row numbers that a part of a split names, by themselves or as a mask."""
+    rows = np.asarray(part)
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {rows.dtype} of shape {rows.shape}")
+    if rows.size and not (rows.min() >= 0 and rows.max() < n):
+        wrong = rows.min() if rows.min() < 0 else rows.max()
+        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {wrong}")
+    return rows.astype(np.int64)
 
 
 def _logistic(scores: np.ndarray) -> np.ndarray:

@@ -318,6 +318,8 @@ BAD = {
     "n_iter_no_change": [0, -1, 1.5, None],
     "sampling": ["nope", None, 3],
     "class_weight": ["nope", 3],
+    "calibration": ["nope", 3, True],
+    "half_life": [0, -1.0, np.nan, np.inf, "nope"],
     "warm_start": ["yes", None],
     "n_jobs": [0, 1.5, "all"],
     "random_state": ["nope", -1, 1.5],

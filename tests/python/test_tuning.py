@@ -182,10 +182,10 @@ def test_ties_go_to_the_larger_alpha_and_the_rule_of_one_standard_error_further(
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
     alphas = np.geomspace(1e2, 1e-4, 13)
-    best = PegasosClassifierCV(alphas).fit(X, y)
+    best = PegasosClassifierCV(alphas, random_state=0).fit(X, y)
     means = best.cv_results_["mean_test_score"]
     assert best.alpha_ == alphas[means == means.max()].max()
-    simple = PegasosClassifierCV(alphas, rule="one_standard_error").fit(X, y)
+    simple = PegasosClassifierCV(alphas, rule="one_standard_error", random_state=0).fit(X, y)
     row = best.best_index_
     scores = np.array([best.cv_results_[f"split{k}_test_score"][row] for k in range(5)])
     least = means.max() - scores.std(ddof=1) / np.sqrt(5)
@@ -292,6 +292,47 @@ def test_bad_parameters_are_named(params, said, small):
     X, y = small
     with pytest.raises(ValueError, match=said):
         KernelPegasosClassifierCV(**{"gammas": [0.1], "alphas": [1e-2], "cv": 3, **params}).fit(X, y)
+
+
+@pytest.mark.parametrize("tuned", [KernelPegasosClassifierCV([0.1], [1e-2], 20), PegasosClassifierCV([1e-2])])
+@pytest.mark.parametrize(
+    ("cv", "said"),
+    [
+        ([(np.arange(200), np.arange(290, 310))], "cv must .* row numbers in 0..300, got 309"),
+        ([(np.arange(150, 301), np.arange(100))], "cv must .* row numbers in 0..300, got 300"),
+        ([(np.arange(-100, 0), np.arange(100))], "cv must .* row numbers in 0..300, got -100"),
+        ([(np.arange(100), np.empty(0, int))], "cv must hold out some rows"),
+        ([(np.arange(100.0), np.arange(100, 200))], "cv must .* row numbers"),
+        ([(np.arange(100), np.arange(300).reshape(2, 150))], "cv must .* row numbers"),
+        ([], "cv must hold out some rows"),
+    ],
+    ids=str,
+)
+def test_folds_that_are_none(tuned, cv, said, small):
+    with pytest.raises(ValueError, match=said):
+        clone(tuned).set_params(cv=cv).fit(*small)
+
+
+def test_folds_may_be_masks(small):
+    X, y = small
+    part = np.arange(300) < 200
+    by_mask = PegasosClassifierCV(ALPHAS, cv=[(part, ~part)], random_state=0).fit(X, y)
+    by_number = PegasosClassifierCV(ALPHAS, cv=[(np.arange(200), np.arange(200, 300))], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_mask.cv_results_["mean_test_score"], by_number.cv_results_["mean_test_score"])
+
+
+def test_scores_that_are_no_numbers(small):
+    for tuned in (KernelPegasosClassifierCV([0.1], [1e-2], 20), PegasosClassifierCV([1e-2])):
+        with pytest.raises(ValueError, match="scoring must give finite numbers, got nan"):
+            tuned.set_params(scoring=lambda *_: float("nan")).fit(*small)
+
+
+def test_rows_without_weight_may_come_first(small):
+    X, y = small
+    weight = np.ones(300)
+    weight[:50] = 0.0
+    for tuned in (KernelPegasosClassifierCV([0.1], [1e-2], 20), PegasosClassifierCV([1e-2])):
+        assert tuned.fit(X, y, weight).best_score_ > 0.5
 
 
 def test_bad_data_leave_the_estimator_as_it_was(small):
