@@ -401,7 +401,7 @@ def scores(rows: list[Row]) -> Any:
     sets = groups((row for row in rows if row["part"] == "score"), "data")
     figure, axes = panels(len(sets))
     for axis, (name, own) in zip(axes, sets.items(), strict=True):
-        places = [tuple(map(float, row["setting"].split())) for row in own]  # type: ignore[union-attr]
+        places = [tuple(map(float, row["setting"].split())) for row in own]
         gammas, alphas = (sorted({place[i] for place in places}) for i in (0, 1))
         values = dict(zip(places, numbers(own, "accuracy"), strict=True))
         table = np.array([[values[gamma, alpha] for gamma in gammas] for alpha in alphas])
