@@ -213,7 +213,7 @@ class PegasosClassifierCV(Tuned):
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
         An entry for each model that was tried: "param_alpha", "split0_test_score" and so on, "mean_test_score",
-        "std_test_score", "rank_test_score" and "fit_time", the seconds that all its folds took.
+        "std_test_score", "rank_test_score" and "mean_fit_time", the seconds that a fold took.
     held_out_scores_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         The scores that each row has got from the best parameters' model of a fold without it; nan where no fold holds it
         out. Only with ``keep_scores``.
@@ -258,9 +258,9 @@ class PegasosClassifierCV(Tuned):
     def __init__(
         self,
         alphas: Any = "auto",
-        *,
         cv: Any = 5,
         scoring: Any = None,
+        *,
         loss: str = "squared_hinge",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -399,7 +399,7 @@ class KernelPegasosClassifierCV(Tuned):
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
         An entry for each model that was tried: "param_gamma", "param_alpha", "split0_test_score" and so on,
-        "mean_test_score", "std_test_score", "rank_test_score" and "fit_time", the seconds that all its folds took. Models
+        "mean_test_score", "std_test_score", "rank_test_score" and "mean_fit_time", the seconds that a fold took. Models
         that only the first fold has tried have nan for the others, and no rank. The coarse search is not among them.
     held_out_scores_ : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         The scores that each row has got from the best parameters' model of a fold without it; nan where no fold holds it

@@ -237,7 +237,7 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
             "mean_test_score": means,
             "std_test_score": np.where(whole, table.std(axis=1), np.nan),
             "rank_test_score": ranks,
-            "fit_time": np.nansum(times, axis=1),
+            "mean_fit_time": np.nanmean(times, axis=1),
         }
         self.best_index_ = keys.index(key)
         self.n_splits_ = len(folds)

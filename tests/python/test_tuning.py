@@ -203,7 +203,7 @@ def test_any_number_of_threads_gives_the_same_bits(small):
         assert (one.decision_function(X) == four.decision_function(X)).all()
         assert (one.predict_proba(X) == four.predict_proba(X)).all()
         for name, values in one.cv_results_.items():
-            if name != "fit_time":
+            if name != "mean_fit_time":
                 np.testing.assert_array_equal(values, four.cv_results_[name])
 
 
