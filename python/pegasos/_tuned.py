@@ -49,6 +49,9 @@ _SLACK = 5e-3
 _LARGEST_C = 17.0
 _LARGEST_C_OF_ALL = 1000.0
 
+#: By what part of the first fold's best score another alpha may be worse there for all folds to try it.
+_CLOSE = 1e-2
+
 #: The relative gap of models there, and of those of all rows.
 _PART_TOL = 0.1
 _TOL = 0.05
@@ -561,8 +564,12 @@ class KernelPegasosClassifierCV(Tuned):
                 # With more rows narrower kernels do.
                 starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
                 i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
-                gammas = _Axis([gammas[i]], gammas.of, 0, 0)
-                starts = list(product([0], alphas.start([j - 1, j])))
+                # What is worse by little may be better with all folds.
+                gamma, best = gammas[i], search.mean(Key(gammas[i], alphas[j]), [0])
+                tried = [key for key in search.cells if key.gamma == gamma and search.knows(key, [0])]
+                close = [key.alpha for key in tried if search.mean(key, [0]) >= best - _CLOSE * abs(best)]
+                gammas, alphas = (_Axis(sorted(some, reverse=True), _alpha, 0, 0) for some in ([gamma], close))
+                starts = list(product([0], alphas.start([])))
         _climb(search, folds, gammas, alphas, starts, 1)
         return search
 
