@@ -52,7 +52,7 @@ _LARGEST_C_OF_ALL = 1000.0
 #: By what part of the first fold's best score another alpha may be worse there for all folds to try it.
 _CLOSE = 1e-2
 
-#: The relative gap of models there, and of those of all rows.
+#: The relative gap of the models of such a stage, and of those of all rows.
 _PART_TOL = 0.1
 _TOL = 0.05
 
@@ -538,40 +538,44 @@ class KernelPegasosClassifierCV(Tuned):
         if gammas.values and alphas.values:
             _climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
             return search
-        starts = list(product(gammas.start(_WIDTHS), alphas.start(_DECADES)))
-        rows, step, place = 0, 2, None
+        alphas = alphas.down_to(1.0 / (_LARGEST_C_OF_ALL * task.data.n))
+        place, settled = self._first_place(task, gammas, alphas)
+        if place is None:
+            starts = list(product(gammas.start(_WIDTHS), alphas.start(_DECADES)))
+            place = _climb(search, folds, gammas, alphas, starts, 2)
+        starts = _near(gammas, alphas, place, 1)
+        if settled and not gammas.values:
+            # With more rows narrower kernels do.
+            i, j = place
+            starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
+            i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
+            # What is worse by little may be better with all folds.
+            gamma, best = gammas[i], search.mean(Key(gammas[i], alphas[j]), [0])
+            tried = [key for key in search.cells if key.gamma == gamma and search.knows(key, [0])]
+            close = [key.alpha for key in tried if search.mean(key, [0]) >= best - _CLOSE * abs(best)]
+            gammas, alphas = (_Axis(sorted(some, reverse=True), _alpha, 0, 0) for some in ([gamma], close))
+            starts = list(product([0], alphas.start([])))
+        _climb(search, folds, gammas, alphas, starts, 1)
+        return search
+
+    def _first_place(self, task: Task, gammas: _Axis, alphas: _Axis) -> tuple[tuple[int, int] | None, bool]:
+        """Where some of the rows say that the best model is, if there are more than so many; whether by the finest steps."""
+        place: tuple[int, int] | None = None
+        rows, settled = 0, False
         for more, budget, step in _STAGES:
-            if more >= task.data.n:
-                break
-            part = self._part(task, more, budget)
+            part = self._part(task, more, budget) if more < task.data.n else None
             if part is None:
-                break  # Folds so odd that no part shows what they are.
+                break
             few = alphas.down_to(1.0 / (_LARGEST_C * more))
             if place is None:
                 starts = list(product(gammas.start(_WIDTHS), few.start(_DECADES)))
             else:
                 starts = _near(gammas, few, (place[0], few.shifted(place[1], more / rows)), step)
             place = _climb(part, range(len(part.folds)), gammas, few, starts, step, _SLACK)
-            rows = more
-        if place is None:
-            place = _climb(search, folds, gammas, alphas, starts, 2)
-            starts = _near(gammas, alphas, place, 1)
-        else:
-            i, j = place[0], alphas.shifted(place[1], task.data.n / rows)
-            starts = _near(gammas, alphas, (i, j), 1)
-            alphas = alphas.down_to(1.0 / (_LARGEST_C_OF_ALL * task.data.n))
-            if step == 1 and not gammas.values:
-                # With more rows narrower kernels do.
-                starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
-                i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
-                # What is worse by little may be better with all folds.
-                gamma, best = gammas[i], search.mean(Key(gammas[i], alphas[j]), [0])
-                tried = [key for key in search.cells if key.gamma == gamma and search.knows(key, [0])]
-                close = [key.alpha for key in tried if search.mean(key, [0]) >= best - _CLOSE * abs(best)]
-                gammas, alphas = (_Axis(sorted(some, reverse=True), _alpha, 0, 0) for some in ([gamma], close))
-                starts = list(product([0], alphas.start([])))
-        _climb(search, folds, gammas, alphas, starts, 1)
-        return search
+            rows, settled = more, step == 1
+        if place is not None:
+            place = place[0], alphas.shifted(place[1], task.data.n / rows)
+        return place, settled
 
     def _part(self, task: Task, count: int, budget: int) -> Search | None:
         """A search by some of the rows, with fewer support vectors, and so many of the folds as it takes."""
@@ -584,7 +588,7 @@ class KernelPegasosClassifierCV(Tuned):
             if sum(len(fold.test) for fold in folds) >= _FEW_TEST:
                 break
         if not folds:
-            return None
+            return None  # Folds so odd that no part shows what they are.
         few = task.data.take(rows)
         space = partial(self._space, task, few, min(self.budget, budget))
 

@@ -44,15 +44,10 @@ FOLDS = "folds are of rows: a row twice is two, and one of them may be held out"
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*least populated class:UserWarning")
 @parametrize_with_checks(
     [PegasosClassifierCV(cv=3), KernelPegasosClassifierCV(cv=3, budget=20)],
-    expected_failed_checks=lambda estimator: {
+    expected_failed_checks=lambda _: {
         "check_sample_weight_equivalence_on_dense_data": FOLDS,
         "check_sample_weight_equivalence_on_sparse_data": FOLDS,
-    }
-    | (
-        {"check_class_weight_classifiers": "accuracy, by which it chooses, is not what class weights of 1000 are for"}
-        if isinstance(estimator, KernelPegasosClassifierCV)
-        else {}
-    ),
+    },
     xfail_strict=True,
 )
 def test_estimator_checks(estimator, check):
