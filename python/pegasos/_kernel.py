@@ -146,8 +146,8 @@ class KernelPegasosClassifier(RefittedMachine):
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
         number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
-        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
-        thousand examples had when their batch came, before it was learned from. Pairs of classes are calibrated each, and
+        folds, five where each class has as many examples, by as many fits more; ``partial_fit`` from the scores that the
+        last few thousand examples had when their batch came, before it was learned from. Pairs of classes are calibrated each, and
         coupled.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is. All rows then count as new examples.

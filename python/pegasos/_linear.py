@@ -154,8 +154,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
         number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
-        folds, five where each class has as many examples, which takes as many fits more; ``partial_fit`` from the scores that the last few
-        thousand examples had when their batch came, before it was learned from. None: probabilities for
+        folds, five where each class has as many examples, by as many fits more; ``partial_fit`` from the scores that the
+        last few thousand examples had when their batch came, before it was learned from. None: probabilities for
         ``loss="log_loss"`` alone, its own.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is, with the same classes.
