@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -38,9 +39,10 @@ def shifted(n: int, rare: float) -> Rows:
 
 def objective(loss: str, model: Any, X: Any, y: np.ndarray) -> float:
     """P at C = 1, without the intercept in the norm."""
-    margins = np.where(y == y.max(), 1.0, -1.0) * (np.asarray(X @ model.coef_.ravel()) + model.intercept_)
+    coef = (model.coef_.toarray() if issparse(model.coef_) else model.coef_).ravel()
+    margins = np.where(y == y.max(), 1.0, -1.0) * (np.asarray(X @ coef) + model.intercept_)
     losses = np.logaddexp(0.0, -margins) if loss == "log_loss" else np.maximum(0.0, 1.0 - margins)
-    return float(np.sum(model.coef_**2) / 2.0 / len(y) + losses.mean())
+    return float(np.sum(coef**2) / 2.0 / len(y) + losses.mean())
 
 
 def main() -> None:
@@ -77,8 +79,6 @@ def main() -> None:
                     start = time.perf_counter()
                     model = make_model().fit(X, y)
                     took.append(time.perf_counter() - start)
-                if model_name == "SVC" and hasattr(model.coef_, "toarray"):
-                    model.coef_, model.intercept_ = model.coef_.toarray(), model.intercept_
                 rows.append((model_name, np.median(took), int(np.max(model.n_iter_)), objective(loss, model, X, y)))
             least = min(row[-1] for row in rows)
             for model_name, seconds, epochs, P in rows:
