@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -106,7 +106,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(Probable, ClassifierMixin, BaseEstimator, ABC):
+class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any

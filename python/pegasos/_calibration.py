@@ -7,6 +7,8 @@ that models of other folds give, in a stream those that each example had before 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,6 +90,12 @@ class Calibration:
             return cls(method, n_classes, pairs, [np.array([beta])])
         learn = _sigmoid if method == "sigmoid" else _steps
         return cls(method, n_classes, pairs, [learn(column, positive, weight[own]) for column, positive, own in columns])
+
+    @classmethod
+    def of_log_loss(cls, n_classes: int) -> Calibration:
+        """That of a log loss, whose scores are log odds."""
+        outputs = 1 if n_classes == 2 else n_classes
+        return cls("sigmoid", n_classes, False, [np.array([-1.0, 0.0])] * outputs)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """The probabilities of the classes, (n, n_classes), of examples with these scores."""
@@ -252,30 +260,39 @@ def _coupled(pairs: np.ndarray, n_classes: int) -> np.ndarray:
     return found
 
 
+@dataclass(frozen=True)
 class Scored:
-    """The last examples of a stream whose scores were known before they were learned from. Never changes."""
+    """The last examples of a stream whose scores were known before they were learned from."""
 
-    def __init__(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
+    scores: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> Scored:
+        """Some of these examples, no more than are remembered."""
         scores = np.asarray(scores, np.float64).reshape(len(codes), -1)
-        most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // scores.shape[1]))
         # Evenly chosen, as rows may be sorted.
-        which = np.linspace(0, len(codes) - 1, min(most, len(codes))).astype(int)
-        self.scores, self.codes = scores[which], np.asarray(codes, np.int64)[which]
-        self.weight = np.ones(len(which)) if weight is None else np.asarray(weight, np.float64)[which]
-        self.most = most
+        which = np.linspace(0, len(codes) - 1, min(_most(scores), len(codes))).astype(int)
+        weight = np.ones(len(codes)) if weight is None else np.asarray(weight, np.float64)
+        return cls(scores[which], np.asarray(codes, np.int64)[which], weight[which])
 
     def and_then(self, later: Scored) -> Scored:
         """With examples that came later, and without those that are too old."""
         if later.scores.shape[1] != self.scores.shape[1]:
             return later  # Classes have joined.
-        keep = max(0, self.most - len(later.codes))
+        keep = max(0, _most(self.scores) - len(later.codes))
         first = max(0, len(self.codes) - keep)
-        both = Scored.__new__(Scored)
-        both.scores = np.concatenate([self.scores[first:], later.scores])
-        both.codes = np.concatenate([self.codes[first:], later.codes])
-        both.weight = np.concatenate([self.weight[first:], later.weight])
-        both.most = self.most
-        return both
+        return Scored(
+            np.concatenate([self.scores[first:], later.scores]),
+            np.concatenate([self.codes[first:], later.codes]),
+            np.concatenate([self.weight[first:], later.weight]),
+        )
+
+
+def _most(scores: np.ndarray) -> int:
+    """How many examples with so many scores are remembered."""
+    return min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // scores.shape[1]))
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -286,7 +303,7 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
-class Probable:
+class Probable(ABC):
     """An estimator whose scores can be turned into probabilities."""
 
     calibration: str | None
@@ -323,7 +340,7 @@ class Probable:
             # Of a stream that has met no other.
             return np.ones((len(self._all_scores(X)), 1))
         if self.calibration is None:
-            return self._own_probabilities(X)
+            return Calibration.of_log_loss(len(self.classes_)).probabilities(self._all_scores(X))
         return self._calibrated().probabilities(self._all_scores(X))
 
     @available_if(_has_probabilities)
@@ -343,13 +360,9 @@ class Probable:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _own_probabilities(self, X: Any) -> np.ndarray:
-        """Those of a loss that has some."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _all_scores(self, X: Any) -> np.ndarray:
         """The scores of all problems."""
-        raise NotImplementedError
 
     @property
     def _scores_pairs(self) -> bool:
@@ -374,7 +387,7 @@ class Probable:
     def _calibrate_by(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
         """Learns from the scores of these examples; a stream that goes on remembers some of them."""
         assert self.calibration is not None
-        self._scored = Scored(scores, codes, weight)
+        self._scored = Scored.of(scores, codes, weight)
         self._calibration = Calibration.of(
             self.calibration, scores, codes, len(self.classes_), weight, pairs=self._scores_pairs
         )
@@ -386,7 +399,7 @@ class Probable:
 
     def _note_scores(self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
         """Remembers what examples of a stream scored before they were learned from."""
-        later = Scored(scores, codes, weight)
+        later = Scored.of(scores, codes, weight)
         before: Scored | None = self.__dict__.get("_scored")
         self._scored = later if before is None else before.and_then(later)
         self.__dict__.pop("_calibration", None)
@@ -437,6 +450,6 @@ class Probable:
         sound = sound and scores.dtype == weight.dtype == np.float64 and codes.dtype == np.int64
         if not (sound and bool((weight >= 0).all()) and set(np.unique(codes)) <= set(range(k))):
             raise ValueError("its scored examples do not belong to the model")
-        self._scored = Scored(scores, codes, weight)
+        self._scored = Scored.of(scores, codes, weight)
         if state["map"] is not None:
             self._calibration = Calibration.restored(state["map"], k, outputs, pairs=self._scores_pairs)

@@ -480,11 +480,6 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     def _all_scores(self, X: Any) -> np.ndarray:
         return self.decision_function(X)
 
-    def _own_probabilities(self, X: Any) -> np.ndarray:
-        # The logistic function of the scores; of more than two classes, scaled to a sum of 1.
-        found: np.ndarray = self._predict_proba_lr(X)
-        return found
-
     @property
     def alpha_(self) -> float:
         """The strength of the regularisation that the model was trained with."""

@@ -195,7 +195,6 @@ class KernelMachine(_PegasosBase):
         return scores if self._choice("decision_function_shape") == "ovo" else self._votes(scores, self._trainer)
 
     def _all_scores(self, X: Any) -> np.ndarray:
-        """The scores of all problems."""
         check_is_fitted(self)
         dtype = np.dtype(self._trainer.made.dtype)
         X = validate_data(

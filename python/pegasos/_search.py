@@ -42,7 +42,7 @@ class Fold(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A model of the grid; gamma is nan where there is none."""
+    """A model of the grid; gamma is 0 where there is none."""
 
     gamma: float
     alpha: float
@@ -251,7 +251,7 @@ class Search:
 
     def _tell(self, key: Key) -> None:
         best = max((cell.mean for cell in self.cells.values() if cell.scores), default=np.nan)
-        where = {} if np.isnan(key.gamma) else {"gamma": f"{key.gamma:.3g}"}
+        where = {"gamma": f"{key.gamma:.3g}"} if key.gamma else {}
         self.bar.set_postfix(**where, alpha=f"{key.alpha:.3g}", best=f"{best:.4f}", refresh=False)
         self.bar.update(1)
 

@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
@@ -23,13 +22,13 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 from tqdm import tqdm
 
 from pegasos._base import Interrupted, NoBar
-from pegasos._calibration import METHODS
+from pegasos._calibration import METHODS, Calibration
 from pegasos._data import Data, explaining, thread_count
 from pegasos._machine import votes_of_pairs
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Self
 
 #: By so much the mean logarithm of the probabilities must be better for "auto" to take a map that may change the order of the
@@ -443,7 +442,7 @@ class Task:
                 raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
             return float(np.average(chosen(votes) == codes, weights=weight))
         if self.method is None and self.is_logistic:
-            probabilities = partial(_logistic, scores)
+            probabilities = partial(Calibration.of_log_loss(len(self.classes)).probabilities, scores)
         else:
             method = self.method or "sigmoid"
             probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs)
@@ -497,11 +496,3 @@ def _rows(part: Any, n: int) -> np.ndarray:
         wrong = rows.min() if rows.min() < 0 else rows.max()
         raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {wrong}")
     return rows.astype(np.int64)
-
-
-def _logistic(scores: np.ndarray) -> np.ndarray:
-    """Probabilities by the logistic loss itself."""
-    each = expit(scores)
-    if each.shape[1] == 1:
-        return np.hstack([1.0 - each, each])
-    return each / each.sum(axis=1, keepdims=True)
