@@ -60,7 +60,8 @@ class RefittedMachine(BudgetedMachine):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of tuples
             The examples' features. If ``y`` is None, batches ``(X, y)`` or ``(X, y, sample_weight)``: a stream that
-            is read once, by averaged Pegasos on z, in constant memory and without a certificate.
+            is read once, by averaged Pegasos on z, in constant memory and without a certificate; with
+            ``multi_class="ovo"`` jointly, so that the score of a pair is the difference of its classes'.
         y : array-like of shape (n_samples,), default=None
             Their classes, among those that the model knows.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -210,11 +211,13 @@ class RefittedMachine(BudgetedMachine):
                 f"y must be given with the rows of X; without it X is an iterable of batches, got {type(batches)}"
             )
         threads = thread_count(self.n_jobs)
+        pairs = self.multi_class == "ovo"
         linear = PegasosClassifier(
             "hinge",
             alpha=alpha,
             fit_intercept=False,
-            multi_class=self.multi_class,
+            # Of pairs, by what tells the classes apart.
+            multi_class="crammer_singer" if pairs else self.multi_class,
             average=True,
             n_jobs=self.n_jobs,
             random_state=self._seed % 2**32,
@@ -240,7 +243,11 @@ class RefittedMachine(BudgetedMachine):
             linear.partial_fit(z, data.codes, classes=codes, sample_weight=data.weight)
         if trainer is None:
             raise ValueError("X must hold at least one batch, got none")
-        trainer.set_coefs(solver.coefs(linear.coef_.astype(float).ravel()), linear.t_)
+        weights = linear.coef_.astype(float)
+        if pairs and len(self.classes_) > 2:
+            first, second = np.triu_indices(len(self.classes_), 1)
+            weights = weights[first] - weights[second]
+        trainer.set_coefs(solver.coefs(weights.ravel()), linear.t_)
         self.__dict__.pop("refit_path_", None)
         self._note(Run(trainer, self._seed, self._epoch), self.classes_)
         return self

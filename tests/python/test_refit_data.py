@@ -149,6 +149,19 @@ def test_stream(make, form):
     assert model.partial_fit(form(X), y).score(form(X_test), y_test) > score - 0.03
 
 
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovr", "ovo"])
+def test_a_stream_for_every_way_to_tell_classes_apart(classes, multi_class):
+    X, _ = board(4000)
+    # Sectors, of which a joint machine of few vectors knows most.
+    y = (np.arctan2(X[:, 0] - X[:, 0].mean(), X[:, 1] - X[:, 1].mean()) * classes / 6.3).round().astype(int) % classes
+    model = machine(budget=60, multi_class=multi_class).fit(X, y)
+    score = model.score(X, y)
+    assert model.refit(batches(X, y)).score(X, y) > score - 0.05 > 0.85
+    pairs = classes * (classes - 1) // 2
+    assert model.dual_coef_.shape[0] == (1 if classes == 2 else pairs if multi_class == "ovo" else classes)
+
+
 def test_weights_in_a_stream():
     X, y = board(5000)
     model = machine(refine=False).fit(X, y)
