@@ -336,7 +336,8 @@ class Probable(ABC):
         -----
         Time: that of ``decision_function``, and O(n_classes^3) a row where scores are those of pairs.
         """
-        if len(getattr(self, "classes_", ())) == 1:
+        check_is_fitted(self)
+        if len(self.classes_) == 1:
             # Of a stream that has met no other.
             return np.ones((len(self._all_scores(X)), 1))
         if self.calibration is None:
