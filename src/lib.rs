@@ -88,7 +88,7 @@
 //! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
-//! linear  expansion  feasible  params     w = a v, its norm and its average; sets that w must stay in
+//! linear  expansion  feasible  params  metric   w = a v, its norm and its average; sets that w must stay in; rows, mapped
 //! hypothesis  scaled  weights  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
@@ -145,6 +145,7 @@ mod linear;
 mod lookahead;
 mod loss;
 mod memory;
+mod metric;
 mod model;
 mod newton;
 mod order;
@@ -172,7 +173,7 @@ pub use dual::{DualAscent, DualEvaluation, Pass};
 pub use error::{Error, ErrorKind};
 pub use evaluation::Evaluation;
 pub use examples::Examples;
-pub use expansion::{Expansion, ExpansionState, PANEL};
+pub use expansion::{Agop, Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use fit::{
     Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress,
@@ -187,6 +188,7 @@ pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, Multiclass, OneVsOne,
     OneVsRest, SquaredHinge, Versus,
 };
+pub use metric::Metric;
 pub use model::{Model, Scoring};
 pub use order::{BLOCK, Epoch, Order, Sampling};
 pub use params::{Average, Block, Params};

@@ -352,6 +352,11 @@ impl<S: Scalar> Vectors<S> {
         }
     }
 
+    /// Whether all features of a vector are stored.
+    pub(crate) fn are_packed(&self) -> bool {
+        matches!(self.store, Store::Packed(_))
+    }
+
     /// Whether a vector is the number of a column.
     pub(crate) fn are_columns(&self) -> bool {
         matches!(self.store, Store::Columns(_))

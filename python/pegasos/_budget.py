@@ -185,9 +185,13 @@ class BudgetedMachine(KernelMachine):
         self._room.run_epochs(run, data, certify=certify)
         if certify and isinstance(self.gamma, str) and self.kernel in ("rbf", "poly", "sigmoid"):
             # Now that all rows have been looked at.
-            advice = scale_advice(data.X)
+            advice = self._advice(data)
             if advice is not None:
                 warnings.warn(f"{advice}, or give gamma as a number.", UserWarning, stacklevel=6)
+
+    def _advice(self, data: Data) -> str | None:
+        """What to say of the scale of the features."""
+        return scale_advice(data.X)
 
     def _meet_others(self, run: Run) -> None:
         self._room.meet_others(run)

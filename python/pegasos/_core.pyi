@@ -13,10 +13,13 @@ __all__ = [
     "Fit",
     "InternalError",
     "Made",
+    "Metric",
     "NonFiniteError",
     "Refit",
     "Trainer",
     "__version__",
+    "agop",
+    "gradients",
 ]
 __version__: str
 
@@ -193,3 +196,17 @@ class Refit:
     def coefs(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]: ...
     def features(self, examples: Examples, *, threads: int = 1) -> NDArray[Any]: ...
     def weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
+class Metric:
+    def __new__(
+        cls, values: NDArray[np.float64], n_features: int, diagonal: bool, dtype: str
+    ) -> Metric: ...
+    def map(self, examples: Examples, *, threads: int = 1) -> NDArray[Any]: ...
+
+def agop(
+    trainer: Trainer, examples: Examples, rows: NDArray[np.int64], diagonal: bool, *, threads: int = 1
+) -> NDArray[np.float64]: ...
+def gradients(
+    trainer: Trainer, examples: Examples, rows: NDArray[np.int64], *, threads: int = 1
+) -> NDArray[Any]: ...

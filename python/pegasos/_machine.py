@@ -207,7 +207,11 @@ class KernelMachine(_PegasosBase):
             reset=False,
         )
         with explaining(X, self):
-            return self._scores(self._trainer, X)
+            return self._scores_of_rows(X)
+
+    def _scores_of_rows(self, X: Any) -> np.ndarray:
+        """The scores of rows as users have them."""
+        return self._scores(self._trainer, X)
 
     @property
     def _scores_pairs(self) -> bool:
@@ -260,8 +264,8 @@ class KernelMachine(_PegasosBase):
 
     def _export(self) -> None:
         sparse = issparse(getattr(self, "_fitted_X", None)) or self._trainer.made.sparse
-        outputs = n_outputs(self._trainer)
-        self._exported = Exported(self._trainer, self.n_features_in_, sparse, outputs)
+        made = self._trainer.made
+        self._exported = Exported(self._trainer, made.n_features, sparse, n_outputs(self._trainer))
 
     def _votes(self, scores: np.ndarray, trainer: Trainer) -> np.ndarray:
         """Scores of classes, given those that a trainer knows: of pairs how many vote for each, as in ``SVC``."""
@@ -399,16 +403,18 @@ class KernelMachine(_PegasosBase):
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
         self._gamma = float(extra["gamma"])
-        coefs, want = self.dual_coef_, n_outputs(self._trainer)
-        if coefs.size and coefs.shape[0] != want:
-            raise ValueError(f"there must be coefficients of {want} outputs, got {coefs.shape[0]}")
+        coefs, outputs = self.dual_coef_, n_outputs(self._trainer)
+        if coefs.size and coefs.shape[0] != outputs:
+            raise ValueError(f"there must be coefficients of {outputs} outputs, got {coefs.shape[0]}")
         if not np.isfinite(coefs).all():
             raise ValueError("the coefficients must be finite")
-        if self._trainer.made.n_features != self.n_features_in_:
-            raise ValueError(
-                f"support vectors must have {self.n_features_in_} features, "
-                f"got {self._trainer.made.n_features}"
-            )
+        want, found = self._mapped_features(), self._trainer.made.n_features
+        if found != want:
+            raise ValueError(f"support vectors must have {want} features, got {found}")
+
+    def _mapped_features(self) -> int:
+        """How many features rows have for the kernel."""
+        return self.n_features_in_
 
     def _note(self, run: Run, classes: np.ndarray) -> None:
         super()._note(run, classes)

@@ -133,7 +133,7 @@ def save(estimator: Estimator, path: Path) -> None:
         "epoch": estimator._epoch,
         "stream": _encode_stream(estimator._met()),
         "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
-        "extra": estimator._extra(),
+        "extra": _encode(estimator._extra(), "extra", tensors),
         "calibration": _encode(estimator._calibration_state(), "calibration", tensors),
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
         "checksums": {tensor: _digest(values.tobytes()) for tensor, values in tensors.items()},
@@ -281,7 +281,8 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     parts = _decode(state["trainer"], tensors)
     # One class waits for a second, in a trainer of two.
-    _check_parts(parts, max(2, len(classes)), n_features)
+    extra = _decode(state["extra"], tensors)
+    _check_parts(parts, max(2, len(classes)), _mapped_features(extra, n_features))
     stream = _decode_stream(state.get("stream"), classes)
     try:
         trainer = Trainer.from_parts(parts)
@@ -302,7 +303,7 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         classes,
     )
     estimator._stream = stream
-    estimator._check_restored(state["extra"])
+    estimator._check_restored(extra)
     # Once there was none.
     scored = _decode(state.get("calibration"), tensors)
     estimator._restore_calibration(scored, _outputs(estimator))
@@ -315,6 +316,12 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     if _digest(_text(told)) != state["sha256"]:
         raise ValueError("it is damaged: its checksum is another")
     return estimator
+
+
+def _mapped_features(extra: Any, n_features: int) -> int:
+    """How many features its trainer has: another number where a learned metric has fewer dimensions."""
+    metric = extra.get("metric") or {}
+    return n_features if metric.get("map") is None else len(metric["map"])
 
 
 def _outputs(estimator: Any) -> int:

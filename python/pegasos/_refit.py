@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,14 @@ class RefittedMachine(BudgetedMachine):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def refit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, alpha: Any = None, *, cv: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        alpha: Any = None,
+        *,
+        cv: Any = None,
+        learn_metric: bool = False,
     ) -> Self:
         """Give the support vectors the best coefficients that there are, for these examples.
 
@@ -74,6 +82,9 @@ class RefittedMachine(BudgetedMachine):
         cv : int, cross-validation generator or iterable, default=None
             With several alphas: which rows are held out. None for a tenth, each class in proportion; an integer
             for so many folds.
+        learn_metric : bool, default=False
+            Whether to learn the metric anew before, from the model as it is: a round more of what ``fit`` does with
+            another ``metric`` than "plain". The support vectors move with it.
 
         Returns
         -------
@@ -101,9 +112,10 @@ class RefittedMachine(BudgetedMachine):
             raise ValueError(f"cv chooses among several alphas, got {alpha!r}")
         with self._all_or_nothing():
             if y is None:
-                if alphas.size > 1 or sample_weight is not None:
+                if alphas.size > 1 or sample_weight is not None or learn_metric:
                     raise ValueError(
-                        "a stream of batches is read once, for one alpha, with sample_weight among the batches"
+                        "a stream of batches is read once, for one alpha, with sample_weight among the batches, and with "
+                        "the metric as it is"
                     )
                 return self._refit_stream(X, float(alphas[0]))
             data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
@@ -111,8 +123,14 @@ class RefittedMachine(BudgetedMachine):
             run = Run(self._own_trainer(data), self._seed, self._epoch)
             with self._learning(run, data.X, classes):
                 data.examples.check()
+                if learn_metric:
+                    data = self._learn_again(run, data)
                 self._solve(run, data, alphas, cv, stacklevel=4)
         return self
+
+    @abstractmethod
+    def _learn_again(self, run: Run, data: Data) -> Data:
+        """The trainer in a metric that is learned from it; the rows, in that."""
 
     def _solve(
         self,

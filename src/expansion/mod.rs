@@ -17,6 +17,7 @@
 //!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
 
 mod cache;
+mod gradient;
 mod panel;
 mod state;
 
@@ -30,6 +31,7 @@ use crate::scaled::Scaled;
 use crate::threads::side_by_side;
 use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
 use cache::Cache;
+pub use gradient::Agop;
 use panel::Panel;
 pub use state::ExpansionState;
 

@@ -11,6 +11,7 @@
 mod examples;
 mod kernel;
 mod linear;
+mod metric;
 mod parts;
 mod refit;
 mod trainer;
@@ -227,5 +228,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trainer::Facts>()?;
     m.add_class::<trainer::Trainer>()?;
     m.add_class::<trainer::Fit>()?;
-    m.add_class::<refit::Refit>()
+    m.add_class::<refit::Refit>()?;
+    m.add_class::<metric::Metric>()?;
+    m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
+    m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
 }

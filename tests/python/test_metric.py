@@ -1,0 +1,581 @@
+"""Machines that learn their metric: against NumPy, in files and streams, and where there is something to be found."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from conftest import INTERRUPT
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+import pegasos
+from pegasos import KernelPegasosClassifier, _core, _metric
+from pegasos._data import as_data
+from pegasos.datasets import make_checkerboard
+
+KINDS = ["diagonal", "full"]
+
+
+def machine(metric="full", **params):
+    return KernelPegasosClassifier(metric=metric, **{"budget": 30, "n_jobs": 1, "random_state": 0} | params)
+
+
+@pytest.fixture(scope="module")
+def some():
+    """Three classes that four of eight features tell of."""
+    X, y = make_classification(
+        600, 8, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=2, class_sep=1.5, random_state=1
+    )
+    return np.ascontiguousarray(scale(X)), y
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """A checkerboard beside twenty columns of noise."""
+
+    def make(n, seed):
+        X, y = make_checkerboard(n, seed)
+        noise = np.random.default_rng(seed).uniform(X.min(), X.max(), (n, 20))
+        return np.hstack([X, noise]), y
+
+    scaler = StandardScaler()
+    X, y = make(20_000, 0)
+    X_test, y_test = make(4000, 1)
+    return scaler.fit_transform(X).astype(np.float32), y, scaler.transform(X_test).astype(np.float32), y_test
+
+
+def gradients(X, vectors, coefs, gamma):
+    """Of the scores sum_j coefs[o, j] exp(-gamma ||x - z_j||^2): rows x outputs x features."""
+    k = rbf_kernel(X, vectors, gamma=gamma)
+    apart = vectors[None] - X[:, None]
+    return np.einsum("oj,ij,ijd->iod", 2.0 * gamma * coefs, k, apart)
+
+
+def agop(X, vectors, coefs, gamma, weight=None):
+    slopes = gradients(X, vectors, coefs, gamma)
+    products = np.einsum("iod,ioe->ide", slopes, slopes)
+    return np.average(products, axis=0, weights=weight)
+
+
+# -- the parts
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradients(some, dtype, sparse, classes):
+    X, y = some
+    X, y = X.astype(dtype), y % classes
+    model = KernelPegasosClassifier(gamma=0.2, budget=40, n_jobs=1, random_state=0).fit(X, y)
+    rows = np.arange(0, len(X), 7)
+    given = csr_matrix(X) if sparse else X
+    weight = np.linspace(0.0, 2.0, len(X))
+    data = as_data(given, np.zeros(len(X), np.uint32), weight)
+    coefs, vectors = model.dual_coef_.astype(float), model.support_vectors_.astype(float)
+    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-3}
+    got = _core.gradients(model._trainer, data.examples, rows).reshape(len(rows), -1, 8)
+    np.testing.assert_allclose(got, gradients(X[rows].astype(float), vectors, coefs, 0.2), **close)
+    want = agop(X[rows].astype(float), vectors, coefs, 0.2, weight[rows])
+    got = [_core.agop(model._trainer, data.examples, rows, False, threads=threads) for threads in (1, 2, 3)]
+    np.testing.assert_allclose(got[0].reshape(8, 8), want, **close)
+    assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
+    diagonal = _core.agop(model._trainer, data.examples, rows, True)
+    np.testing.assert_allclose(diagonal, np.diagonal(want), **close)
+
+
+def test_a_round(some, monkeypatch):
+    """Of the oracle: M = A' G A, A = M^p, as long as what was."""
+    X, y = some
+    seen = []
+    whole = _metric._Rounds._round
+
+    def record(self, metric, number, kind, power):
+        found = whole(self, metric, number, kind, power)
+        seen.append((number, kind, power, found, self))
+        return found
+
+    monkeypatch.setattr(_metric._Rounds, "_round", record)
+    for kind in KINDS:
+        seen.clear()
+        machine(kind, gamma=0.2, metric_rounds=3).fit(X, y)
+        chain = [entry for entry in seen if entry[2] in (0.0, 0.375)]
+        assert [entry[0] for entry in chain[:3]] == [0, 1, 2]
+        for (*_, before, rounds), (*_, after, _) in zip(chain, chain[1:], strict=False):
+            train = rounds.train.X
+            small = before.machine
+            old = np.eye(8) if before.metric is None else before.metric.map
+            old = np.diag(old) if old.ndim == 1 else old
+            z = before.data.X
+            G = agop(z[rounds.gradients], small.support_vectors_, small.dual_coef_, 0.2)
+            M = old.T @ G @ old
+            M = np.diag(np.diagonal(M)) if kind == "diagonal" else M
+            values, vectors = np.linalg.eigh(M)
+            A = (vectors * np.maximum(values, 0.0) ** 0.375) @ vectors.T
+            A *= np.sqrt(train.var(axis=0).sum() / (train @ A).var(axis=0).sum())
+            got = after.metric.map
+            np.testing.assert_allclose(np.diag(got) if got.ndim == 1 else got, A, rtol=1e-6, atol=1e-6)
+            # And the machine of the round is one on mapped rows, twice as narrow.
+            np.testing.assert_allclose(after.data.X, np.sqrt(2.0) * train @ A.T, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("params", [{}, {"multi_class": "ovr"}, {"budget": None}, {"budget": None, "multi_class": "ovr"}])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_are_those_of_the_formula(some, kind, params, dtype):
+    X, y = some
+    X = X.astype(dtype)
+    model = machine(kind, gamma=0.2, **params).fit(X, y)
+    M = model.metric_
+    assert M.dtype == np.float64 and M.shape == ((8,) if kind == "diagonal" else (8, 8))
+    M = np.diag(M) if kind == "diagonal" else M
+    np.testing.assert_array_equal(np.diagonal(M), model.feature_importances_)
+    vectors = model.support_vectors_
+    assert vectors.dtype == dtype and vectors.shape[1] == 8
+    apart = X[:, None].astype(float) - vectors[None]
+    k = np.exp(-0.2 * np.einsum("ijd,de,ije->ij", apart, M, apart))
+    want = k @ model.dual_coef_.T.astype(float) + model.intercept_
+    got = model._all_scores(X)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-7 * abs(want).max() if dtype == np.float64 else 2e-3 * abs(want).max())
+
+
+def test_a_fit_is_one_on_mapped_rows(some):
+    """Certificates and all."""
+    X, y = some
+    for params in ({}, {"budget": None, "alpha": 1e-3}):
+        model = machine(gamma=0.2, **params).fit(X, y)
+        Z = model._metric.mapped(as_data(X), 1).X
+        plain = machine("plain", gamma=0.2, **params | {"alpha": model.alpha_}).fit(Z, y)
+        assert plain.dual_coef_.tobytes() == model.dual_coef_.tobytes()
+        assert plain.duality_gap_ == model.duality_gap_ and plain.objective_ == model.objective_
+        assert plain.decision_function(Z).tobytes() == model.decision_function(X).tobytes()
+
+
+# -- what it is good for
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "auto"])
+def test_noise_is_found_and_removed(noisy, kind):
+    X, y, X_test, y_test = noisy
+    plain = machine("plain", budget=100).fit(X, y)
+    model = machine(kind, budget=100).fit(X, y)
+    assert plain.score(X_test, y_test) < 0.6
+    assert model.score(X_test, y_test) > 0.97
+    own, others = model.feature_importances_[:2], model.feature_importances_[2:]
+    assert own.min() > 1000.0 * others.max()
+
+
+def test_turned_and_stretched_rows(some):
+    """Other coordinates, the same accuracy: up to a deviation of what is held out."""
+    X, y = some
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    random = np.random.default_rng(0)
+    turn = np.linalg.qr(random.normal(size=(8, 8)))[0]
+    stretch = turn * random.uniform(0.5, 2.0, 8)
+    own = machine(budget=60).fit(X, y).score(X_test, y_test)
+    deviation = np.sqrt(own * (1.0 - own) / len(y_test))
+    for A in (turn, stretch):
+        other = machine(budget=60).fit(X @ A, y).score(X_test @ A, y_test)
+        assert abs(other - own) < 2.0 * deviation, (own, other)
+
+
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+def test_auto_is_no_worse_than_plain(load):
+    X, y = load(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(scale(X).astype(np.float32), y, random_state=0)
+    plain, auto = (machine(metric, budget=100).fit(X, y).score(X_test, y_test) for metric in ("plain", "auto"))
+    deviation = np.sqrt(plain * (1.0 - plain) / len(y_test))
+    assert auto >= plain - deviation, (plain, auto)
+
+
+def test_auto_may_be_plain():
+    """Where all directions are alike."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 5))
+    y = (X**2).sum(axis=1) > 4.4
+    model = machine("auto", budget=60, gamma=0.2).fit(X, y)
+    plain = machine("plain", budget=60, gamma=0.2).fit(X, y)
+    np.testing.assert_array_equal(model.metric_, np.ones(5))
+    assert model.decision_function(X).tobytes() == plain.decision_function(X).tobytes()
+    assert set(model.metric_path_["kind"]) == {"plain", "full", "diagonal"}
+
+
+def test_the_path(some):
+    X, y = some
+    model = machine("full", metric_rounds=1).fit(X, y)
+    path = model.metric_path_
+    assert {len(values) for values in path.values()} == {len(path["round"])}
+    assert path["round"].max() == 1 and ((path["accuracy"] > 0.3) & (path["accuracy"] <= 1.0)).all()
+    assert (path["kind"][path["round"] == 1] == "full").all()
+    # C of one of those that were tried.
+    assert round(1.0 / (model.alpha_ * 600), 9) in (1.0, 8.0)
+    given = machine("full", alpha=2e-3).fit(X, y)
+    assert given.alpha_ == 2e-3
+    np.testing.assert_allclose(given.metric_path_["alpha"][np.isnan(given.metric_path_["power"])], 2e-3)
+    model.set_params(metric="plain").fit(X, y)
+    assert not hasattr(model, "metric_path_") and not hasattr(model, "metric_")
+
+
+def test_verbose(some, capsys):
+    machine(verbose=1, metric_rounds=1).fit(*some)
+    told = capsys.readouterr()
+    assert "metric full: round 1, power 0.375, width 2, C 8" in told.out + told.err
+
+
+# -- everything else that machines do
+
+
+@pytest.mark.parametrize("metric", [*KINDS, "auto"])
+def test_files_pickles_and_copies(some, metric, tmp_path):
+    X, y = some
+    model = machine(metric, random_state=0).fit(X, y)
+    path = tmp_path / "model.safetensors"
+    pegasos.save(model, path)
+    for other in (pegasos.load(path), pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)):
+        assert other.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+        assert other.metric_.tobytes() == model.metric_.tobytes()
+        for name, values in model.metric_path_.items():
+            np.testing.assert_array_equal(other.metric_path_[name], values)
+        # And goes on alike.
+        other.partial_fit(X[:100], y[:100])
+        again = copy.copy(model).partial_fit(X[:100], y[:100])
+        assert other.decision_function(X).tobytes() == again.decision_function(X).tobytes()
+
+
+def test_damaged_files(some, tmp_path):
+    import json
+    from hashlib import sha256
+
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    X, y = some
+    path = tmp_path / "model.safetensors"
+    pegasos.save(machine().fit(X, y), path)
+    with safe_open(path, "np") as file:
+        state = json.loads(file.metadata()["pegasos"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    name = state["extra"]["metric"]["map"]["tensor"]
+    for wrong in (np.zeros((8, 7)), np.zeros(7), np.full((8, 8), np.nan), np.zeros((8, 8), np.float32), np.zeros((9, 8))):
+        changed, told = tensors | {name: wrong}, dict(state)
+        told["checksums"] = state["checksums"] | {name: sha256(wrong.tobytes()).hexdigest()}
+        del told["sha256"]
+        told["sha256"] = sha256(json.dumps(told, allow_nan=False).encode()).hexdigest()
+        save_file(changed, path, {"pegasos": json.dumps(told)})
+        with pytest.raises(ValueError, match="model.safetensors: not a model file"):
+            pegasos.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_go_on_in_the_metric_of_the_fit(some, kind):
+    X, y = some
+    model = machine(kind).fit(X[:400], y[:400])
+    before = model.metric_
+    Z = model._metric.mapped(as_data(X), 1).X
+    plain = machine("plain", gamma=model._gamma, alpha=model.alpha_).fit(Z[:400], y[:400])
+    model.partial_fit(X[400:], y[400:])
+    # A stream's alpha stays that of the fit.
+    plain.partial_fit(Z[400:], y[400:])
+    np.testing.assert_array_equal(model.metric_, before)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(Z), rtol=1e-9, atol=1e-9)
+    model.refit(X, y), plain.refit(Z, y)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(Z), rtol=1e-6, atol=1e-6)
+    batches = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 600, 100)]
+    assert model.refit(batches).score(X, y) > 0.7
+
+
+def test_a_stream_begins_with_the_plain_metric(some):
+    X, y = some
+    model = machine().partial_fit(X, y)
+    plain = machine("plain").partial_fit(X, y)
+    assert model.decision_function(X).tobytes() == plain.decision_function(X).tobytes()
+    with pytest.raises(AttributeError, match="metric_ is there only after fit"):
+        model.metric_  # noqa: B018
+    with pytest.raises(NotFittedError):
+        machine().metric_  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_refit_may_learn_the_metric_anew(noisy, kind, sparse):
+    if sparse and kind == "full":
+        return
+    X, y, X_test, y_test = (part[:6000] for part in noisy)
+    if sparse:
+        X, X_test = csr_matrix(X), csr_matrix(X_test)
+    model = machine(kind, budget=100).partial_fit(X, y)
+    scores = [model.refit(X, y).score(X_test, y_test)]
+    for _ in range(4):
+        before = model.decision_function(X_test[:50])
+        model.refit(X, y, alpha=1.0 / (8.0 * 6000), learn_metric=True)
+        assert not np.array_equal(model.decision_function(X_test[:50]), before)
+        scores.append(model.score(X_test, y_test))
+        assert model.support_vectors_.shape == (100, 22)
+    own, others = model.feature_importances_[:2], model.feature_importances_[2:]
+    assert own.min() > 3.0 * others.mean(), (scores, own, others)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert loaded.partial_fit(X[:200], y[:200]).t_ == model.t_ + 200
+
+
+def test_a_refit_that_learns_is_a_round(some):
+    """Vectors move as rows do: the scores of the new metric with the old coefficients are those of the formula."""
+    X, y = some
+    model = machine(gamma=0.2).fit(X, y)
+    vectors, old = model.support_vectors_, model._metric
+    model.refit(X, y, learn_metric=True)
+    M = model.metric_
+    values, turns = np.linalg.eigh(M)
+    assert values.min() > -1e-9 * values.max()
+    new = model.support_vectors_
+    A = model._metric.map
+    np.testing.assert_allclose(new @ A.T, vectors @ A.T, rtol=1e-6, atol=1e-6)
+    assert model._metric is not old
+    with pytest.raises(ValueError, match="learn_metric=True needs metric="):
+        machine("plain").fit(X, y).refit(X, y, learn_metric=True)
+    with pytest.raises(ValueError, match="with the metric as it is"):
+        model.refit([(X, y)], learn_metric=True)
+
+
+def test_sparse_rows(some):
+    X, y = some
+    X = np.where(abs(X) < 0.5, 0.0, X)
+    dense, sparse = machine("diagonal").fit(X, y), machine("diagonal").fit(csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.metric_, dense.metric_, rtol=1e-6)
+    np.testing.assert_allclose(sparse.decision_function(csr_matrix(X)), dense.decision_function(X), rtol=1e-5, atol=1e-5)
+    vectors = sparse.support_vectors_
+    assert isinstance(vectors, csr_matrix)
+    np.testing.assert_allclose(vectors.toarray(), dense.support_vectors_, rtol=1e-5, atol=1e-5)
+    assert machine("auto").fit(csr_matrix(X), y).metric_.shape == (8,)
+    with pytest.raises(ValueError, match="metric='full' needs dense rows"):
+        machine("full").fit(csr_matrix(X), y)
+
+
+def test_sparse_rows_of_many_features():
+    """Words, of which some tell: none of them is ever dense."""
+    random = np.random.default_rng(0)
+    d, n = 20_000, 600
+    y = random.integers(0, 2, n)
+    words = random.integers(50, d, (n, 20))
+    words[:, :5] = np.where(y[:, None] > 0, 0, 25) + random.integers(0, 25, (n, 5))
+    X = csr_matrix((np.ones(words.size, np.float32), words.ravel(), np.arange(0, words.size + 1, 20)), shape=(n, d))
+    model = machine("diagonal", gamma=0.05).fit(X, y)
+    found = model.feature_importances_
+    assert found[:50].mean() > 20.0 * found[50:].mean()
+    assert model.score(X, y) > 0.95
+
+
+def test_many_dense_features():
+    """More than have a matrix of all pairs: the metric sees the directions in which scores change."""
+    random = np.random.default_rng(0)
+    n, d = 400, _metric.MOST_FEATURES + 100
+    X = random.normal(size=(n, d)).astype(np.float32)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    model = machine("full", alpha=1e-3).fit(X, y)
+    assert model.metric_.shape == (d, d) and model.support_vectors_.shape[1] == d
+    assert model._trainer.made.n_features < d
+    found = model.feature_importances_
+    assert found[:2].min() > 5.0 * np.median(found)
+    other = pickle.loads(pickle.dumps(model))
+    assert other.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    assert model.refit(X, y, learn_metric=True).score(X, y) > 0.8
+    assert model.feature_importances_[:2].min() > 5.0 * np.median(model.feature_importances_)
+    with pytest.raises(ValueError, match="features at most"):
+        machine("full").partial_fit(X, y).refit(X, y, learn_metric=True)
+
+
+def test_a_file_of_fewer_dimensions(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, _metric.MOST_FEATURES + 1)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    model = machine("full", alpha=1e-3, metric_rounds=1).fit(X, y)
+    pegasos.save(model, tmp_path / "model")
+    loaded = pegasos.load(tmp_path / "model")
+    assert loaded.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+
+
+@pytest.mark.parametrize("metric", ["full", "auto"])
+def test_threads_change_no_bit(some, metric):
+    X, y = some
+    one, two = (machine(metric, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    assert one.metric_.tobytes() == two.metric_.tobytes()
+    assert one.decision_function(X).tobytes() == two.decision_function(X).tobytes()
+
+
+def test_weights_count_as_copies_do():
+    """In gradients, fits and what is held out: an example of weight 0 is none."""
+    X, y = make_classification(300, 5, n_informative=3, random_state=0)
+    model = machine().fit(X, y, np.ones(300))
+    assert model.metric_.tobytes() == machine().fit(X, y).metric_.tobytes()
+    wrong = np.concatenate([y, 1 - y])
+    weight = np.repeat([1.0, 0.0], 300)
+    known = machine().fit(np.vstack([X, X]), wrong, weight)
+    assert known.score(X, y) > 0.85
+    balanced = machine(class_weight="balanced").fit(X, y)
+    assert balanced.metric_.shape == (5, 5)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"projection": True, "solver": "pegasos"},
+        {"batch_size": 4},
+        {"sampling": "replacement"},
+        {"sampling": np.arange(600)[::-1]},
+        {"average": "uniform"},
+        {"refine": False},
+        {"half_life": 300.0},
+        {"tol": None},
+        {"budget": None, "solver": "dual"},
+        {"budget": None, "solver": "pegasos"},
+        {"budget": "auto"},
+        {"maintenance": "project"},
+        {"maintenance": "remove"},
+        {"decision_function_shape": "ovo"},
+        {"calibration": "temperature"},
+        {"fit_intercept": True, "budget": None},
+        {"history": 100},
+        {"gamma": "auto"},
+        {"refine_rounds": 2},
+    ],
+    ids=str,
+)
+def test_beside_other_parameters(some, params):
+    X, y = some
+    model = machine(metric_rounds=1, **params)
+    with warnings.catch_warnings():
+        # Of convergence, where little is asked for.
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert model.metric_.shape == (8, 8) and model.score(X, y) > 0.6
+    again = clone(model)
+    assert again.metric == "full"
+
+
+def test_labels_of_all_kinds(some):
+    X, y = some
+    names = np.array(["c", "a", "b"])[y]
+    model = machine(metric_rounds=1).fit(X, names)
+    assert set(model.predict(X)) == {"a", "b", "c"}
+
+
+def test_in_a_pipeline_and_a_search(some):
+    X, y = some
+    pipe = make_pipeline(StandardScaler(), machine(metric_rounds=1, metric="diagonal"))
+    search = GridSearchCV(pipe, {"kernelpegasosclassifier__metric": ["plain", "diagonal"]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+
+
+# -- what may go wrong
+
+
+def test_refusals(some):
+    X, y = some
+    with pytest.raises(ValueError, match="metric='full' needs kernel='rbf', got kernel='poly'"):
+        machine(kernel="poly", maintenance="project").fit(X, y)
+    with pytest.raises(ValueError, match="The 'metric' parameter"):
+        machine("round").fit(X, y)
+    with pytest.raises(ValueError, match="The 'metric_rounds' parameter"):
+        machine(metric_rounds=0).fit(X, y)
+    model = machine().fit(X, y)
+    for wrong in (np.nan, np.inf, 1e200):
+        bad = X.copy()
+        bad[17, 3] = wrong
+        with pytest.raises(ValueError, match=r"(contains NaN|contains infinity|scale)"):
+            machine().fit(bad, y)
+        with pytest.raises(ValueError, match=r"(contains NaN|contains infinity|scale)"):
+            model.decision_function(bad)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :5])
+    model.set_params(metric="diagonal")
+    with pytest.raises(ValueError, match="must stay as they are"):
+        model.partial_fit(X, y)
+    bad = csr_matrix(np.where(abs(X) < 0.5, 0.0, X))
+    bad.indices[5] = 1000
+    with pytest.raises(ValueError, match=r"X\.indices"):
+        machine("diagonal").fit(bad, y)
+    sound = csr_matrix(np.where(abs(X) < 0.5, 0.0, X))
+    model = machine("diagonal").fit(sound, y)
+    with pytest.raises(ValueError, match=r"X\.indices"):
+        model.decision_function(bad)
+
+
+def test_a_fit_that_fails_leaves_the_model(some):
+    X, y = some
+    model = machine().fit(X, y)
+    before, metric = model.decision_function(X), model.metric_
+    bad = X.copy()
+    bad[3, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.refit(bad, y, learn_metric=True)
+    assert model.decision_function(X).tobytes() == before.tobytes()
+    assert model.metric_.tobytes() == metric.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.zeros((40, 3)), np.arange(40) % 2),
+        (np.ones((40, 3)), np.arange(40) % 2),
+        (np.arange(6.0).reshape(-1, 1), np.arange(6) % 2),
+        (np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])),
+    ],
+)
+@pytest.mark.parametrize("metric", [*KINDS, "auto"])
+def test_where_there_is_nothing_to_learn(X, y, metric):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = machine(metric).fit(X, y)
+        plain = machine("plain").fit(X, y)
+    assert sum("the metric stays as it is" in str(warning.message) for warning in said) == 1
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("metric", [*KINDS, "auto"])
+def test_columns_that_never_vary(some, metric):
+    X, y = some
+    X = np.hstack([X, np.zeros((600, 1)), np.full((600, 1), 3.0)])
+    model = machine(metric).fit(X, y)
+    assert np.isfinite(model.support_vectors_).all() and np.isfinite(model.metric_).all()
+    assert model.score(X, y) > 0.6
+
+
+def test_one_feature():
+    X = np.linspace(-1.0, 1.0, 200)[:, None]
+    y = (abs(X[:, 0]) > 0.5).astype(int)
+    for metric in KINDS:
+        assert machine(metric).fit(X, y).score(X, y) > 0.95
+
+
+def test_ill_scaled_features_are_told_of(some):
+    X, y = some
+    X = X * np.array([1.0] * 7 + [1e6])
+    with pytest.warns(UserWarning, match="Features differ in scale"):
+        machine().fit(X, y)
+
+
+def test_interrupt(run_script):
+    script = INTERRUPT + """
+import numpy as np
+from pegasos import KernelPegasosClassifier
+random = np.random.default_rng(0)
+X = random.normal(size=(20_000, 100)).astype(np.float32)
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+model = KernelPegasosClassifier(metric="full", budget=1000, n_jobs=1, random_state=0)
+model.fit(X[:100], y[:100])
+before = model.metric_.copy()
+took = interrupt(1.0, lambda: model.fit(X, y))
+assert took < 1.0, took
+assert (model.metric_ == before).all() and model.predict(X[:5]).shape == (5,)
+print("stopped")
+"""
+    done = run_script(script)
+    assert "stopped" in done.stdout, done.stderr
