@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use crate::data::{Dense, Matrix, Row, same_features};
+use crate::data::{Dense, Matrix, Row, Window, same_features};
 use crate::error::Error;
 use crate::examples::diagnose;
 use crate::memory;
@@ -73,19 +73,29 @@ impl<S: Scalar> Metric<S> {
     /// Writes `A x` of these rows, one after the other, on the threads of the current rayon pool. Refuses rows that are not
     /// finite.
     pub fn map(&self, x: &Matrix<'_, S>, rows: Range<usize>, out: &mut [S]) -> Result<(), Error> {
-        same_features(self.n_features, x.n_features())?;
-        let (first, each) = (rows.start, self.dimension());
-        let rows: Vec<usize> = rows.collect();
+        self.map_these(x, &rows.collect::<Vec<_>>(), out)
+    }
+
+    /// [`map`](Metric::map) of rows by number.
+    fn map_these(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) -> Result<(), Error> {
+        self.check_features(x.n_features())?;
+        let each = self.dimension();
         let mut tasks: Vec<(&[usize], &mut [S])> =
             rows.chunks(GROUP).zip(out.chunks_mut(GROUP * each)).collect();
         side_by_side(&mut tasks, |_, (rows, out)| self.map_group(x, rows, out));
         match out.iter().position(|value| !value.to_f64().is_finite()) {
-            Some(at) => Err(diagnose(x, first + at / each)),
+            Some(at) => Err(diagnose(x, rows[at / each])),
             None => Ok(()),
         }
     }
 
-    fn map_group(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) {
+    /// Refuses rows of another number of features.
+    pub(crate) fn check_features(&self, n_features: usize) -> Result<(), Error> {
+        same_features(self.n_features, n_features)
+    }
+
+    /// Of rows that one task takes; not finite where they are not.
+    pub(crate) fn map_group(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) {
         let each = self.dimension();
         match &self.map {
             Map::Diagonal(factors) => {
@@ -120,7 +130,7 @@ impl<S: Scalar> Metric<S> {
         rows: Range<usize>,
         out: &mut [S],
     ) -> Result<(), Error> {
-        same_features(self.n_features, x.n_features())?;
+        self.check_features(x.n_features())?;
         let Map::Diagonal(factors) = &self.map else {
             return Err(Error::parameter("metric", "full", "diagonal for sparse rows"));
         };
@@ -142,6 +152,32 @@ impl<S: Scalar> Metric<S> {
             }
         }
         Ok(())
+    }
+}
+
+/// Rows that are mapped when they are needed, a window of them at a time.
+#[derive(Debug)]
+pub(crate) struct Mapped<S> {
+    metric: Metric<S>,
+    window: Window<S>,
+}
+
+impl<S: Scalar> Mapped<S> {
+    /// Of so many rows.
+    pub(crate) fn new(metric: Metric<S>, n_rows: usize) -> Result<Self, Error> {
+        let window = Window::new(n_rows, metric.dimension(), 0)?;
+        Ok(Mapped { metric, window })
+    }
+
+    /// A matrix that has these rows, mapped, under their numbers.
+    pub(crate) fn load(
+        &mut self,
+        x: &Matrix<'_, S>,
+        rows: &[usize],
+    ) -> Result<Matrix<'_, S>, Error> {
+        let rows = self.window.open(rows);
+        self.metric.map_these(x, &rows, &mut self.window.window)?;
+        Ok(Matrix::Window(&self.window))
     }
 }
 

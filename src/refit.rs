@@ -275,15 +275,7 @@ impl<S: Scalar> Features<S> {
     /// Computes the features of those of these rows that are not resident. Those of all that are must be there.
     fn load(&mut self, x: &Matrix<'_, S>, rows: &[usize]) {
         let Features { span, window, .. } = self;
-        let resident = window.n_resident();
-        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= resident).collect();
-        // An order may name a row twice.
-        others.sort_unstable();
-        others.dedup();
-        for (place, i) in others.iter().enumerate() {
-            window.places[i - resident] = place as u32;
-        }
-        window.window.resize(others.len() * span.dimension(), S::default());
+        let others = window.open(rows);
         span.features(x, &others, &mut window.window);
     }
 }

@@ -18,6 +18,7 @@ use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::memory;
+use crate::metric::Metric;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TILE, WIDTH};
 use crate::threads::side_by_side;
@@ -53,6 +54,8 @@ pub struct Span<S> {
     inverse: Triangle,
     /// `L^-1` in the scalar of the data, [`WIDTH`] rows side by side, up to the last entry that is not 0 in any of them.
     blocks: Vec<Vec<Lanes<S>>>,
+    /// What rows are mapped by before, unless they are landmarks.
+    metric: Option<Metric<S>>,
 }
 
 /// Rows of `stride` entries.
@@ -92,9 +95,18 @@ impl<S: Scalar> Span<S> {
         &self.basis
     }
 
+    /// The features of rows that are mapped first, to as many features as landmarks have.
+    pub fn behind(self, metric: Metric<S>) -> Result<Self, Error> {
+        same_features(self.vectors.n_features(), metric.dimension())?;
+        Ok(Span { metric: Some(metric), ..self })
+    }
+
     /// Refuses rows of another number of features.
     pub fn check_features(&self, n_features: usize) -> Result<(), Error> {
-        same_features(self.vectors.n_features(), n_features)
+        match &self.metric {
+            Some(metric) => metric.check_features(n_features),
+            None => same_features(self.vectors.n_features(), n_features),
+        }
     }
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that
@@ -104,8 +116,18 @@ impl<S: Scalar> Span<S> {
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
             let mut k = vec![S::default(); rows.len() * stride];
-            self.vectors.kernel_values(self.kernel, x, rows, 0..rank, &mut k, stride);
             let numbers: Vec<usize> = (0..rows.len()).collect();
+            let mut mapped = Vec::new();
+            let (x, rows) = match &self.metric {
+                Some(metric) => {
+                    let d = metric.dimension();
+                    mapped.resize(rows.len() * d, S::default());
+                    metric.map_group(x, rows, &mut mapped);
+                    (Dense::new(&mapped, rows.len(), d).map_or(*x, Matrix::from), &numbers[..])
+                }
+                None => (*x, &**rows),
+            };
+            self.vectors.kernel_values(self.kernel, &x, rows, 0..rank, &mut k, stride);
             let mut z = vec![S::default(); rows.len() * stride];
             if let Ok(k) = Dense::new(&k, rows.len(), stride) {
                 for (b, block) in self.blocks.iter().enumerate() {
@@ -269,7 +291,8 @@ impl<S: Scalar> Factor<S> {
             lanes
         };
         let blocks = (0..rank.div_ceil(WIDTH)).map(block).collect();
-        Ok(Span { kernel, landmarks: rows.len(), basis, vectors, inverse, blocks })
+        let landmarks = rows.len();
+        Ok(Span { kernel, landmarks, basis, vectors, inverse, blocks, metric: None })
     }
 
     /// Looks at the next panel of landmarks; false where there is none.

@@ -563,7 +563,7 @@ class Run:
     def begin(self, data: Data, order: str | np.ndarray, **policy: Any) -> Fit:
         """Begins to train on these examples, as ``policy`` says: by default, to visit all of them once."""
         self.end()
-        policy |= {"seed": self.seed, "first_epoch": self.epoch}
+        policy |= {"seed": self.seed, "first_epoch": self.epoch, "metric": data.metric}
         self._fit = Fit(self.trainer, data.examples, order, **policy)
         return self._fit
 

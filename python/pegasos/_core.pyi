@@ -133,6 +133,7 @@ class Fit:
         going_on: bool = True,
         until_stopped: bool = False,
         every: int | None = None,
+        metric: Metric | None = None,
         threads: int = 1,
     ) -> Fit: ...
     def epoch(self, progress: Callable[[int, int], object] | None = None) -> bool: ...
@@ -163,6 +164,7 @@ class Refit:
         cache: int,
         multi_class: str,
         *,
+        metric: Metric | None = None,
         threads: int = 1,
     ) -> Refit: ...
     @staticmethod

@@ -22,7 +22,7 @@ from pegasos._core import Examples, NonFiniteError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pegasos._core import _Rows
+    from pegasos._core import Metric, _Rows
 
 #: Rows of a matrix that are factorised at a time.
 _BLOCK = 128
@@ -39,6 +39,8 @@ class Data(NamedTuple):
     codes: Any
     weight: Any
     examples: Examples
+    #: What maps rows to those that the kernel sees, where they are not these.
+    metric: Metric | None = None
 
     @property
     def n(self) -> int:
@@ -60,7 +62,7 @@ class Data(NamedTuple):
 
     def weighted(self, weight: np.ndarray | None) -> Data:
         """The same rows with other weights."""
-        return as_data(self.X, self.codes, weight)
+        return as_data(self.X, self.codes, weight)._replace(metric=self.metric)
 
     def copy(self) -> Data:
         """A copy of the rows, which nobody else can change."""

@@ -288,12 +288,16 @@ class KernelMachine(_PegasosBase):
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
         return Trainer.kernel(
             self._bounded,
-            int(data.X.shape[1]),
+            self._kernel_features(data),
             issparse(data.X),
             n_classes,
             data.X.dtype.name,
             self._params(data) | {"seed": seed},
         )
+
+    def _kernel_features(self, data: Data) -> int:
+        """How many features rows have for the kernel."""
+        return int(data.X.shape[1])
 
     @property
     @abstractmethod

@@ -95,11 +95,14 @@ class Metric:
         """One of longer distances."""
         return Metric(self.map * factor, self.advice)
 
+    def compiled(self, data: Data) -> _core.Metric:
+        """What maps rows of such a dtype."""
+        values = np.ascontiguousarray(self.map).ravel()
+        return _core.Metric(values, int(data.X.shape[1]), self.diagonal, data.X.dtype.name)
+
     def mapped(self, data: Data, threads: int) -> Data:
         """The examples, mapped."""
-        d = data.X.shape[1]
-        compiled = _core.Metric(np.ascontiguousarray(self.map).ravel(), d, self.diagonal, data.X.dtype.name)
-        found = compiled.map(data.examples, threads=threads)
+        found = self.compiled(data).map(data.examples, threads=threads)
         X = with_stored(data.X, found) if issparse(data.X) else found.reshape(data.n, self.dimension)
         return as_data(X, data.codes, data.weight)
 
@@ -451,10 +454,19 @@ class MetricMachine(RefittedMachine):
         if reset and stream is None and self.metric != "plain":
             with explaining(data.X, self):
                 self._learn(data, classes)
-        if self._metric is not None:
+        return (data if self._metric is None else self._in_metric(data, whole=stream is not None)), classes
+
+    def _in_metric(self, data: Data, *, whole: bool) -> Data:
+        """Rows as the kernel sees them: a mapped copy where they are few, sparse, or all needed at any time; else those of a
+        fit or a refit on a budget, which are mapped when their turn comes, some at a time."""
+        assert self._metric is not None
+        if whole or issparse(data.X) or self._choice("budget") is None:
             with explaining(data.X, self):
-                data = self._metric.mapped(data, thread_count(self.n_jobs))
-        return data, classes
+                return self._metric.mapped(data, thread_count(self.n_jobs))
+        return data._replace(metric=self._metric.compiled(data))
+
+    def _kernel_features(self, data: Data) -> int:
+        return super()._kernel_features(data) if data.metric is None else self._mapped_features()
 
     def _learn(self, data: Data, classes: np.ndarray) -> None:
         if self.metric == "full" and issparse(data.X):
@@ -480,6 +492,8 @@ class MetricMachine(RefittedMachine):
         if self.metric == "plain":
             raise ValueError("learn_metric=True needs metric='full', 'diagonal' or 'auto', got 'plain'")
         threads, before = thread_count(self.n_jobs), self._metric
+        if data.metric is not None:
+            data = self._in_metric(data._replace(metric=None), whole=True)
         diagonal = issparse(data.X) or (self.metric == "diagonal" if before is None else before.diagonal)
         d = data.X.shape[1]
         if not diagonal and d > MOST_FEATURES:

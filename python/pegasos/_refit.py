@@ -150,7 +150,7 @@ class RefittedMachine(BudgetedMachine):
         threads = thread_count(self.n_jobs)
         cache = int(self.cache_size * 2**20)
         way = self.multi_class
-        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, way, threads=threads)
+        solver = Refit(run.trainer, data.n, float(alphas[0]), cache, way, metric=data.metric, threads=threads)
         codes, weight = data.codes, data.weight
         n_classes = len(np.unique(codes if weight is None else codes[weight > 0]))
         if solver.rank < n_classes:

@@ -27,6 +27,20 @@ impl<S: Scalar> Window<S> {
         Ok(Window { n_rows, n_features, resident, window: Vec::new(), places })
     }
 
+    /// Makes room for those of these rows that are not resident; returns which, in the order in which they are to be written.
+    pub(crate) fn open(&mut self, rows: &[usize]) -> Vec<usize> {
+        let resident = self.n_resident();
+        let mut others: Vec<usize> = rows.iter().copied().filter(|&i| i >= resident).collect();
+        // An order may name a row twice.
+        others.sort_unstable();
+        others.dedup();
+        for (place, i) in others.iter().enumerate() {
+            self.places[i - resident] = place as u32;
+        }
+        self.window.resize(others.len() * self.n_features, S::default());
+        others
+    }
+
     /// How many rows there are in all.
     pub(crate) fn n_rows(&self) -> usize {
         self.n_rows

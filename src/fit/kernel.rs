@@ -12,11 +12,15 @@ use crate::hypothesis::Hypothesis;
 use crate::kernel_dual::KernelAscent;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
+use crate::metric::{Mapped, Metric};
 use crate::order::{Ahead, Order};
 use crate::params::Block;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
 use crate::trainer::{Report, Trainer};
+
+/// Rows that are mapped at a time.
+const MAPPED: usize = 1024;
 
 /// A w of support vectors, bounded in number or not.
 pub trait Machine: Hypothesis + Clone + Send {
@@ -105,6 +109,8 @@ pub struct KernelProblem<H: Machine, L: Loss> {
     /// How many examples lie between two records, if there are any, and those of the last epoch.
     every: Option<u64>,
     records: Vec<Record>,
+    /// What rows are mapped by before anybody sees them.
+    mapped: Option<Mapped<H::Scalar>>,
 }
 
 impl<H: Machine, L: Loss + Clone> From<Trainer<H, L>> for KernelProblem<H, L> {
@@ -126,6 +132,7 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
             evaluation: None,
             every: None,
             records: Vec::new(),
+            mapped: None,
         }
     }
 
@@ -150,6 +157,21 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
     /// From here on records every so many examples what was so.
     pub fn record(&mut self, every: Option<u64>) {
         self.every = every;
+    }
+
+    /// From here on epochs over so many rows map these first, some at a time; only of a w of bounded number, which keeps no
+    /// row. `None`: no more.
+    pub fn map_by(
+        &mut self,
+        metric: Option<Metric<H::Scalar>>,
+        n_rows: usize,
+    ) -> Result<(), Error> {
+        if H::EVALUATES && metric.is_some() {
+            let want = "none without a budget, where all rows are needed: map them";
+            return Err(Error::parameter("metric", "one", want));
+        }
+        self.mapped = metric.map(|metric| Mapped::new(metric, n_rows)).transpose()?;
+        Ok(())
     }
 
     /// The records of the last epoch.
@@ -253,9 +275,22 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let panel = H::TOGETHER.max(batch) / batch * batch;
         let size = whole(size, panel);
         let due = self.every.map(|every| whole((every - examples % every) as usize, batch));
-        let size = size.min(due.unwrap_or(usize::MAX));
+        let mut size = size.min(due.unwrap_or(usize::MAX));
         let so_far = self.sum;
-        self.sum = self.trainer.go_on(data, Ahead::take(&mut **order, size), so_far)?;
+        self.sum = if let Some(mapped) = &mut self.mapped {
+            size = size.min(whole(MAPPED, panel));
+            let mut rows = vec![0; size];
+            let count = order.fill(&mut rows);
+            rows.truncate(count);
+            if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
+                return Err(Error::index("rows", i, data.len()));
+            }
+            let x = mapped.load(data.rows(), &rows)?;
+            let mut rows = rows.into_iter();
+            self.trainer.go_on(&data.with_rows(x), Ahead::new(&mut rows), so_far)?
+        } else {
+            self.trainer.go_on(data, Ahead::take(&mut **order, size), so_far)?
+        };
         let visited = (self.sum.examples - so_far.examples) as usize;
         if visited == size && due == Some(size) {
             let Report { steps, examples, mistakes, gradient_error, .. } = self.total();

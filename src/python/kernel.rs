@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::linear::Start;
+use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
 use super::trainer::{Facts, Made, Model, On, Problem, Task, no_budget};
 use super::{choice, unknown};
@@ -355,6 +356,11 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
             spans: self.trainer().hypothesis().spans(),
             regret: (f64::NAN, f64::NAN),
         }
+    }
+
+    fn map_by(&mut self, metric: Option<&Metric>, n_rows: usize) -> Result<(), Error> {
+        let metric = metric.map(|metric| metric.of::<H::Scalar>()).transpose()?;
+        KernelProblem::map_by(self, metric, n_rows)
     }
 
     fn survives(&self, norm2: f64, weight: f64) -> bool {

@@ -1,5 +1,7 @@
 //! `Metric`: what rows are mapped by.
 
+use std::any::Any;
+
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -15,6 +17,18 @@ pub(super) struct Metric(Either);
 enum Either {
     F32(crate::Metric<f32>),
     F64(crate::Metric<f64>),
+}
+
+impl Metric {
+    /// A copy, if it is of this scalar.
+    pub(super) fn of<S: Number>(&self) -> Result<crate::Metric<S>, Error> {
+        let found: &dyn Any = match &self.0 {
+            Either::F32(metric) => metric,
+            Either::F64(metric) => metric,
+        };
+        let found = found.downcast_ref::<crate::Metric<S>>().cloned();
+        found.ok_or_else(|| Error::parameter("metric", "another dtype", "of the trainer's dtype"))
+    }
 }
 
 fn mapped<'py, S: Number>(

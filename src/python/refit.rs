@@ -9,6 +9,7 @@ use pyo3::sync::MutexExt;
 
 use super::examples::{Examples, Number, View};
 use super::linear::{Targets, margin_loss};
+use super::metric::Metric;
 use super::trainer::{Model, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, unknown, work};
 use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
@@ -109,6 +110,7 @@ fn problem<S: Number>(
     model: &crate::Model<S>,
     classes: usize,
     multi_class: &str,
+    metric: Option<&Metric>,
     (lambda, n_examples, bytes): (f64, usize, usize),
 ) -> PyResult<(Box<dyn Problem>, usize, usize)> {
     let crate::Model::Kernel(model) = model else {
@@ -120,7 +122,10 @@ fn problem<S: Number>(
         Ok(if more { Left::More(0) } else { Left::None })
     })?;
     let made = py.detach(|| {
-        let span = factor.span()?;
+        let mut span = factor.span()?;
+        if let Some(metric) = metric {
+            span = span.behind(metric.of::<S>()?)?;
+        }
         let (rank, landmarks) = (span.dimension(), model.n_vectors());
         let loss = AnyLoss::Hinge;
         let rest = |positive| Versus { loss, positive, negative: None };
@@ -181,10 +186,11 @@ impl Refit {
     #[classattr]
     const ROUGHER: f64 = ROUGHER;
 
-    /// In the span of the support vectors that a trainer has now. `cache` is how many bytes of features may be kept;
+    /// In the span of the support vectors that a trainer has now, of rows that are mapped by a `metric`, if there is one. `cache` is how many bytes of features may be kept;
     /// `multi_class` "ovr" makes a problem of each class, "ovo" of each pair, anything else one of all.
     #[new]
-    #[pyo3(signature = (trainer, n_examples, alpha, cache, multi_class, *, threads = 1))]
+    #[pyo3(signature = (trainer, n_examples, alpha, cache, multi_class, *, metric = None, threads = 1))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         py: Python<'_>,
         trainer: PyRef<'_, Trainer>,
@@ -192,13 +198,15 @@ impl Refit {
         alpha: f64,
         cache: usize,
         multi_class: &str,
+        metric: Option<PyRef<'_, Metric>>,
         threads: usize,
     ) -> PyResult<Self> {
+        let metric = metric.as_deref();
         let pool = Pool::new(threads, usize::MAX)?;
         let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
         let (problem, rank, landmarks) = match trainer.model(py)? {
-            Model::F32(model) => problem(py, &pool, &model, classes, multi_class, sizes),
-            Model::F64(model) => problem(py, &pool, &model, classes, multi_class, sizes),
+            Model::F32(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
+            Model::F64(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
         }?;
         Ok(Refit { problem: Mutex::new(problem), rank, landmarks })
     }

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Examples, Number, View};
 use super::linear::{Start, Targets};
+use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
 use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
 use super::{kernel, linear};
@@ -55,6 +56,10 @@ pub(super) trait Problem: Any + Send {
     fn record(&mut self, _: Option<u64>) {}
     fn records(&self) -> Vec<Record> {
         Vec::new()
+    }
+    /// From here on so many rows are mapped before anybody sees them; or no more.
+    fn map_by(&mut self, metric: Option<&Metric>, _n_rows: usize) -> Result<(), Error> {
+        metric.map_or(Ok(()), |_| Err(no_budget()))
     }
 }
 
@@ -400,12 +405,13 @@ enum Rows<'py> {
 
 #[pymethods]
 impl Fit {
-    /// `every` is how many examples lie between two records of trainers with kernels.
+    /// `every` is how many examples lie between two records of trainers with kernels; `metric` what rows are mapped by, of
+    /// trainers on a budget.
     #[new]
     #[pyo3(signature = (
         trainer, examples, rows, *, solver = "pegasos", tol = None, max_epochs = 1, patience = 5, seed = 0,
         first_epoch = 0, shards = 1, cache = 0, certify = false, going_on = true, until_stopped = false,
-        every = None, threads = 1
+        every = None, metric = None, threads = 1
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -425,6 +431,7 @@ impl Fit {
         going_on: bool,
         until_stopped: bool,
         every: Option<u64>,
+        metric: Option<PyRef<'_, Metric>>,
         threads: usize,
     ) -> PyResult<Self> {
         let solvers =
@@ -441,7 +448,11 @@ impl Fit {
             // Whatever they are, they are not drawn anew.
             Rows::Given(rows) => (Sampling::Storage, Some(numbers(&rows)?)),
         };
-        trainer.get().with(py, |problem| problem.record(every));
+        let (metric, n_rows) = (metric.as_deref(), examples.get().n_rows());
+        trainer.get().with(py, |problem| {
+            problem.record(every);
+            problem.map_by(metric, n_rows)
+        })?;
         let policy = Policy {
             solver,
             tol,
@@ -559,6 +570,9 @@ impl Fit {
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let borrowed = self.examples.get().borrow(py)?;
         let view = &borrowed.view(true)?;
-        Ok(self.trainer.get().with(py, |problem| problem.on(view)?.end_ascent())?)
+        Ok(self.trainer.get().with(py, |problem| {
+            problem.map_by(None, 0)?;
+            problem.on(view)?.end_ascent()
+        })?)
     }
 }

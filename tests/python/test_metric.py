@@ -146,16 +146,60 @@ def test_scores_are_those_of_the_formula(some, kind, params, dtype):
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-7 * abs(want).max() if dtype == np.float64 else 2e-3 * abs(want).max())
 
 
-def test_a_fit_is_one_on_mapped_rows(some):
-    """Certificates and all."""
-    X, y = some
-    for params in ({}, {"budget": None, "alpha": 1e-3}):
-        model = machine(gamma=0.2, **params).fit(X, y)
-        Z = model._metric.mapped(as_data(X), 1).X
-        plain = machine("plain", gamma=0.2, **params | {"alpha": model.alpha_}).fit(Z, y)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"budget": None, "alpha": 1e-3},
+        {"batch_size": 7, "multi_class": "crammer_singer"},
+        {"history": 300},
+        {"max_iter": 3, "tol": None, "sampling": "replacement"},
+        {"maintenance": "project", "sampling": np.arange(2999, -1, -3)},
+        {"cache_size": 0.1},
+    ],
+    ids=["plain", "exact", "batches", "history", "replacement", "rows", "windows"],
+)
+def test_a_fit_is_one_on_mapped_rows(params):
+    """To the last bit, certificates and all, though rows are mapped some at a time."""
+    X, y = make_classification(3000, 8, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0)
+    model = machine(gamma=0.2, metric_rounds=1, **params).fit(X, y)
+    Z = model._metric.mapped(as_data(X), 1).X
+    plain = machine("plain", gamma=0.2, **params | {"alpha": model.alpha_}).fit(Z, y)
+    for _ in range(2):
         assert plain.dual_coef_.tobytes() == model.dual_coef_.tobytes()
-        assert plain.duality_gap_ == model.duality_gap_ and plain.objective_ == model.objective_
+        np.testing.assert_array_equal(plain.duality_gap_, model.duality_gap_)
+        assert plain.loss_curve_ == model.loss_curve_
         assert plain.decision_function(Z).tobytes() == model.decision_function(X).tobytes()
+        if "history" in params:
+            for name, values in plain.history_.items():
+                np.testing.assert_array_equal(values, model.history_[name])
+        if model.budget_ is None:
+            return
+        for one in (plain, model):
+            one.set_params(sampling="shuffle")
+        plain.partial_fit(Z[:100], y[:100]).refit(Z, y, alpha=[1e-3, 1e-4])
+        model.partial_fit(X[:100], y[:100]).refit(X, y, alpha=[1e-3, 1e-4])
+
+
+def test_rows_are_not_copied(run_script):
+    """But for a window: of 96 MB of rows less than a sixth."""
+    script = """
+import resource
+import numpy as np
+from pegasos import KernelPegasosClassifier
+random = np.random.default_rng(0)
+X = random.normal(size=(400_000, 60)).astype(np.float32)
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+params = {"budget": 20, "cache_size": 5.0, "n_jobs": 1, "random_state": 0, "alpha": 1e-3, "tol": 0.1}
+KernelPegasosClassifier(metric="full", **params).fit(X[:1000], y[:1000])
+KernelPegasosClassifier(**params).fit(X, y)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model = KernelPegasosClassifier(metric="full", **params).fit(X, y)
+model.refit(X, y), model.predict(X)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = run_script(script)
+    assert int(done.stdout) < 16, done.stdout + done.stderr
 
 
 # -- what it is good for
@@ -371,15 +415,18 @@ def test_sparse_rows_of_many_features():
     assert model.score(X, y) > 0.95
 
 
-def test_many_dense_features():
+def test_many_dense_features(monkeypatch):
     """More than have a matrix of all pairs: the metric sees the directions in which scores change."""
+    monkeypatch.setattr(_metric, "MOST_FEATURES", 100)
     random = np.random.default_rng(0)
-    n, d = 400, _metric.MOST_FEATURES + 100
+    n, d = 400, 200
     X = random.normal(size=(n, d)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    # No more directions than vectors and rows span.
+    monkeypatch.setattr(_metric, "_SOME_GRADIENTS", 60)
     model = machine("full", alpha=1e-3).fit(X, y)
     assert model.metric_.shape == (d, d) and model.support_vectors_.shape[1] == d
-    assert model._trainer.made.n_features < d
+    assert model._trainer.made.n_features < 60
     found = model.feature_importances_
     assert found[:2].min() > 5.0 * np.median(found)
     other = pickle.loads(pickle.dumps(model))
@@ -390,11 +437,13 @@ def test_many_dense_features():
         machine("full").partial_fit(X, y).refit(X, y, learn_metric=True)
 
 
-def test_a_file_of_fewer_dimensions(tmp_path):
+def test_a_file_of_fewer_dimensions(tmp_path, monkeypatch):
+    monkeypatch.setattr(_metric, "MOST_FEATURES", 100)
     random = np.random.default_rng(0)
-    X = random.normal(size=(200, _metric.MOST_FEATURES + 1)).astype(np.float32)
+    X = random.normal(size=(80, 200)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     model = machine("full", alpha=1e-3, metric_rounds=1).fit(X, y)
+    assert model._trainer.made.n_features < 200
     pegasos.save(model, tmp_path / "model")
     loaded = pegasos.load(tmp_path / "model")
     assert loaded.decision_function(X).tobytes() == model.decision_function(X).tobytes()
@@ -444,7 +493,7 @@ def test_weights_count_as_copies_do():
         {"gamma": "auto"},
         {"refine_rounds": 2},
     ],
-    ids=str,
+    ids=lambda params: "-".join(params),
 )
 def test_beside_other_parameters(some, params):
     X, y = some
