@@ -31,6 +31,8 @@ LOOKS = (
     ("#777777", "X", (0, (3, 1))),
     ("#882255", "<", (0, (6, 2, 2, 2))),
     ("#117733", "h", (0, (2, 2))),
+    ("#332288", ">", (0, (5, 2))),
+    ("#AA4499", "p", (0, (1, 1))),
 )
 
 
@@ -305,6 +307,8 @@ FAMILIES = {
     "Nystroem + SGDClassifier": "Nystroem + SGDClassifier",
     "Nystroem + LinearSVC": "Nystroem + LinearSVC",
     "SVC": "SVC",
+    "KernelPegasosClassifier, pairs to a gap": "KernelPegasosClassifier(), pairs",
+    "KernelPegasosClassifier, learned metric": "KernelPegasosClassifier(metric=\"auto\")",
 }
 
 
@@ -312,9 +316,12 @@ def fronts(rows: list[Row], column: str, label: str) -> Any:
     """Accuracy by what it costs: every machine that was tried, and the two fronts. Ours are filled."""
     sets = groups(rows, "data")
     figure, axes = panels(len(sets), height=3.8)
+    known = groups(rows, "family")
+    # What an older record does not have needs no place in the legend.
+    shown = [(i, family, title) for i, (family, title) in enumerate(FAMILIES.items()) if family in known]
     for axis, (name, own) in zip(axes, sets.items(), strict=True):
         families = groups(own, "family")
-        for i, (family, title) in enumerate(FAMILIES.items()):
+        for i, family, title in shown:
             points = families.get(family, [])
             fill = {} if family in OURS else dict(markerfacecolor="none")
             axis.plot(
@@ -328,8 +335,8 @@ def fronts(rows: list[Row], column: str, label: str) -> Any:
             axis.step([*x, most], [*y, y[-1]], where="post", color=colour, linestyle=dashes, linewidth=1, label=title)
         axis.set(xscale="log", title=f"{name}, {int(own[0]['rows']):,} rows", xlabel=label)
         best = max(numbers(own, "accuracy"))
-        shown = [a for a in numbers(own, "accuracy") if 100.001 - a < 12 * (100.001 - best)]
-        errors(axis, shown)
+        near = [a for a in numbers(own, "accuracy") if 100.001 - a < 12 * (100.001 - best)]
+        errors(axis, near)
     for axis in axes[::3]:
         axis.set_ylabel("test accuracy, %")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
@@ -382,7 +389,6 @@ def drift(rows: list[Row]) -> Any:
     return figure
 
 
-#: Picture: the record it is drawn from, and how.
 def reliability(rows: list[Row]) -> Any:
     """How often classes of a probability were the right ones."""
     sets = groups((row for row in rows if row["part"] == "reliability"), "data")
@@ -416,6 +422,26 @@ def scores(rows: list[Row]) -> Any:
     return figure
 
 
+def importances(rows: list[Row]) -> Any:
+    """What a learned metric looks at: of pictures as a picture, of tables as bars."""
+    sets = groups((row for row in rows if row["part"] == "importance"), "data")
+    figure, axes = panels(len(sets), 3, width=4.2, height=3.4)
+    for axis, (name, own) in zip(axes, sets.items(), strict=True):
+        values = np.array(numbers(own, "accuracy"))
+        values = values / values.sum()
+        side = int(np.sqrt(len(values)))
+        axis.set_title(name)
+        if side * side == len(values) and side > 10:
+            figure.colorbar(axis.imshow(values.reshape(side, side), cmap="viridis"), ax=axis)
+            axis.grid(False)
+            axis.set(xticks=[], yticks=[])
+        else:
+            axis.bar(np.arange(len(values)), values, color=LOOKS[0][0])
+            axis.set(xlabel="feature", ylabel="share of the diagonal of M")
+    return figure
+
+
+#: Picture: the record it is drawn from, and how.
 PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "refit": ("refit", refit),
     "table1": ("table1", table1),
@@ -430,6 +456,7 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "drift": ("drift", drift),
     "reliability": ("tuning", reliability),
     "scores": ("tuning", scores),
+    "importances": ("metric", importances),
     "front-time": ("front", lambda rows: fronts(rows, "seconds", "seconds to fit")),
     "front-size": ("front", lambda rows: fronts(rows, "numbers", "numbers in the model")),
 }

@@ -215,6 +215,19 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
                 dict(budget=min(500, rows // 4), tol=0.05), dict(gamma=gammas, C=strengths), rows,
             ),
         ]
+    if not sparse:
+        # What else it chooses, it chooses by itself.
+        learned: dict[str, Choice] = {f"B={B}": dict(budget=B, tol=0.01) for B in run.pick(
+            quick=(100,), full=(100, 500, 2000), tiny=(20,)
+        )}
+        if n <= 20_000:
+            learned["exact"] = dict(budget=None, tol=0.01)
+        families.append(
+            Family(
+                "KernelPegasosClassifier, learned metric", partial(KernelPegasosClassifier, metric="auto", random_state=0),
+                learned, {}, {}, rows, patience=300.0,
+            )
+        )
     return [
         *families,
         Family(
@@ -279,6 +292,8 @@ def choose(family: Family, X: Any, y: np.ndarray, X_held: Any, y_held: np.ndarra
     One thing at a time: from the middle of its values up and down, as long as that is no loss; then half a step up
     and down in the first of them.
     """
+    if not family.choices:
+        return {}
     X, y = X[: family.rows], y[: family.rows]
     found: list[tuple[float, Choice]] = []
 
@@ -322,7 +337,7 @@ def size(model: Any) -> int:
     if hasattr(model, "booster_"):
         return sum(3 * tree["num_leaves"] - 2 for tree in model.booster_.dump_model()["tree_info"])
     if hasattr(model, "support_vectors_"):
-        parts = ["support_vectors_", "dual_coef_"]
+        parts = ["support_vectors_", "dual_coef_", "metric_"]
     else:
         parts = ["coef_", "intercept_", "components_", "normalization_"]
     arrays = (getattr(model, part) for part in parts if hasattr(model, part))

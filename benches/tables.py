@@ -210,6 +210,8 @@ OURS = (
     "on a budget, refitted",
     "KernelPegasosClassifier",
     "KernelPegasosClassifier, to a gap",
+    "KernelPegasosClassifier, pairs to a gap",
+    "KernelPegasosClassifier, learned metric",
 )
 
 

@@ -123,7 +123,7 @@ impl<S: Scalar> Metric<S> {
     }
 
     /// Writes what the stored features of these sparse rows are mapped to, in the order in which they are stored. Refuses
-    /// metrics that are not diagonal, and rows that are not finite.
+    /// metrics that are not diagonal, and rows that are dense or not finite.
     pub fn map_stored(
         &self,
         x: &Matrix<'_, S>,
@@ -138,7 +138,13 @@ impl<S: Scalar> Metric<S> {
         for i in rows {
             let mut sound = true;
             let row = x.row(i);
-            debug_assert!(!matches!(row, Row::Dense(_)));
+            if let Row::Dense(_) = row {
+                return Err(Error::parameter(
+                    "X",
+                    "dense",
+                    "sparse where stored features are mapped",
+                ));
+            }
             row.for_each(|j, x| {
                 let value = factors.get(j).map_or(f64::NAN, |factor| x * factor.to_f64());
                 let value = S::from_f64(value);

@@ -40,6 +40,7 @@ impl<S: Scalar> Expansion<S> {
     /// # Ok::<(), pegasos::Error>(())
     /// ```
     pub fn gradients(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) -> Result<(), Error> {
+        same_features(self.n_features(), x.n_features())?;
         Slopes::new(self)?.write(x, rows, out)
     }
 }
@@ -87,7 +88,9 @@ impl<'a, S: Scalar> Slopes<'a, S> {
         let each = self.w.outputs * self.w.n_features();
         if self.w.n_vectors() == 0 {
             out.fill(S::default());
-            return Ok(());
+            // Else no product would meet what they hold.
+            let wrong = rows.iter().find(|&&i| !x.row(i).norm2().is_finite());
+            return wrong.map_or(Ok(()), |&i| Err(diagnose(x, i)));
         }
         let mut tasks: Vec<(&[usize], &mut [S])> =
             rows.chunks(GROUP).zip(out.chunks_mut(GROUP * each)).collect();
@@ -203,10 +206,11 @@ impl Agop {
 
     /// How many rows are worked on at a time: calls of multiples of these are as good as one, to the last bit.
     pub fn at_a_time(outputs: usize) -> usize {
-        (KEPT / outputs).max(1)
+        (KEPT / outputs.max(1)).max(1)
     }
 
-    /// Adds those of a model's scores of these rows, each with its weight.
+    /// Adds those of a model's scores of these rows, each with its weight, >= 0 and finite. After an error what was added
+    /// of the rows before is still there.
     pub fn add<S: Scalar>(
         &mut self,
         w: &Expansion<S>,
@@ -215,7 +219,9 @@ impl Agop {
         weight: impl Fn(usize) -> f64,
     ) -> Result<(), Error> {
         let d = self.n_features;
-        same_features(d, w.n_features())?;
+        if d != w.n_features() {
+            return Err(Error::shape("w", format_args!("{d} features"), w.n_features()));
+        }
         same_features(d, x.n_features())?;
         let slopes = Slopes::new(w)?;
         let at_a_time = Agop::at_a_time(w.outputs);
@@ -223,28 +229,37 @@ impl Agop {
         for rows in rows.chunks(at_a_time) {
             let kept = &mut kept[..rows.len() * w.outputs * d];
             slopes.write(x, rows, kept)?;
+            // Products of numbers of one size neither overflow nor vanish in f32.
+            let size = kept.iter().map(|slope| slope.to_f64().abs()).fold(0.0, f64::max);
+            let unit = if size > 0.0 { 1.0 / size } else { 1.0 };
             for (i, slopes) in rows.iter().zip(kept.chunks_mut(w.outputs * d)) {
                 let weight = weight(*i);
-                self.weight += weight;
-                if weight != 1.0 {
-                    let root = weight.sqrt();
-                    slopes.iter_mut().for_each(|slope| *slope = S::from_f64(slope.to_f64() * root));
+                if !(weight >= 0.0 && weight.is_finite()) {
+                    return Err(Error::parameter("weight", weight, ">= 0 and finite"));
                 }
+                self.weight += weight;
+                let factor = weight.sqrt() * unit;
+                slopes.iter_mut().for_each(|slope| *slope = S::from_f64(slope.to_f64() * factor));
             }
-            if self.diagonal { self.add_squares(kept) } else { self.add_products(kept) }
+            let square = size * size;
+            if self.diagonal {
+                self.add_squares(kept, square);
+            } else {
+                self.add_products(kept, square);
+            }
         }
         Ok(())
     }
 
-    fn add_squares<S: Scalar>(&mut self, slopes: &[S]) {
+    fn add_squares<S: Scalar>(&mut self, slopes: &[S], unit: f64) {
         for slopes in slopes.chunks(self.n_features) {
             for (sum, slope) in self.sums[0].iter_mut().zip(slopes) {
-                *sum += slope.to_f64() * slope.to_f64();
+                *sum += unit * slope.to_f64() * slope.to_f64();
             }
         }
     }
 
-    fn add_products<S: Scalar>(&mut self, slopes: &[S]) {
+    fn add_products<S: Scalar>(&mut self, slopes: &[S], unit: f64) {
         let (d, n) = (self.n_features, slopes.len() / self.n_features);
         let columns: Vec<S> = (0..d).flat_map(|j| slopes[j..].iter().step_by(d).copied()).collect();
         let Ok(columns) = Dense::new(&columns, d, n) else { return };
@@ -259,7 +274,7 @@ impl Agop {
             let mut products = vec![S::default(); rows.len() * WIDTH];
             columns.products(&rows, &lanes, &mut products, WIDTH);
             for (sum, product) in sums.iter_mut().zip(&products) {
-                *sum += product.to_f64();
+                *sum += unit * product.to_f64();
             }
         });
     }

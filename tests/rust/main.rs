@@ -14,6 +14,7 @@ mod kernels;
 mod laws;
 mod machines;
 mod memory;
+mod metric;
 mod naive;
 mod online;
 mod refit;
