@@ -9,8 +9,11 @@ as many equations as there are examples.
 
 from __future__ import annotations
 
+import os
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +31,8 @@ from pegasos._data import Data, as_data, explaining, rows_of, scale_advice, thre
 from pegasos._refit import RefittedMachine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pegasos._stream import Stream
 
 #: Rows that rounds look at, at most; every so many of a class's is held out.
@@ -69,6 +74,27 @@ _SOME_GRADIENTS = 1000
 _WINDOW = 4096
 
 
+#: Limits of others' threads are put back as they were found: not by two at a time.
+_limiting = Lock()
+
+
+def _anew() -> None:
+    """In a forked child, where nobody is left to open it."""
+    global _limiting
+    _limiting = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_anew)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For what NumPy and SciPy compute: their products have other last bits on more threads."""
+    with _limiting, threadpool_limits(1, user_api="blas"):
+        yield
+
+
 @dataclass(frozen=True)
 class Metric:
     """A linear map of rows: factors of the features, (n_features,), or a matrix A, (dimension, n_features)."""
@@ -88,8 +114,11 @@ class Metric:
     @property
     def squared(self) -> np.ndarray:
         """M: its diagonal, (n_features,), or all of it."""
-        found: np.ndarray = self.map**2 if self.diagonal else self.map.T @ self.map
-        return found
+        if self.diagonal:
+            found: np.ndarray = self.map**2
+            return found
+        with _one_thread():
+            return self.map.T @ self.map
 
     def times(self, factor: float) -> Metric:
         """One of longer distances."""
@@ -112,8 +141,9 @@ class Metric:
             inverse = np.divide(1.0, self.map, out=np.zeros_like(self.map), where=self.map != 0.0)
             found = vectors.multiply(inverse).tocsr() if issparse(vectors) else vectors * inverse
         else:
-            # A A' is as small as A is flat.
-            found = vectors @ pinvh(self.map @ self.map.T) @ self.map
+            with _one_thread():
+                # A A' is as small as A is flat.
+                found = vectors @ pinvh(self.map @ self.map.T) @ self.map
         return found.astype(vectors.dtype)
 
 
@@ -273,8 +303,9 @@ class _Rounds:
             return found if at.metric is None else found * at.metric.map**2
         mean = found.reshape(at.data.X.shape[1], -1)
         if at.metric is not None:
-            back = at.metric.map if self.basis is None else at.metric.map @ self.basis.T
-            mean = back.T @ mean @ back
+            with _one_thread():
+                back = at.metric.map if self.basis is None else at.metric.map @ self.basis.T
+                mean = back.T @ mean @ back
         return _spectrum(mean)
 
     def _first_shape(self, at: Fit, trainer: Trainer) -> tuple[np.ndarray, np.ndarray] | None:
@@ -283,11 +314,14 @@ class _Rounds:
         rows = self.gradients[:count]
         slopes = _core.gradients(trainer, at.data.examples, rows, threads=self.threads)
         slopes = slopes.reshape(-1, at.data.X.shape[1]).astype(np.float64)
-        sizes, among = _spectrum(slopes @ slopes.T)
+        with _one_thread():
+            products = slopes @ slopes.T
+        sizes, among = _spectrum(products)
         strong = np.flatnonzero(sizes > 1e-10 * sizes.max(initial=0.0))[-_STRONGEST:]
         if not strong.size:
             return None
-        self.basis = (among[:, strong] / np.sqrt(sizes[strong])).T @ slopes
+        with _one_thread():
+            self.basis = (among[:, strong] / np.sqrt(sizes[strong])).T @ slopes
         return sizes[strong], np.eye(len(strong))
 
     def _metric(self, shape: Any, power: float) -> Metric:
@@ -295,7 +329,10 @@ class _Rounds:
         if isinstance(shape, tuple):
             values, vectors = shape
             made = _power(values, vectors, power)
-            metric = Metric(made if self.basis is None else made @ self.basis, self.advice)
+            if self.basis is not None:
+                with _one_thread():
+                    made = made @ self.basis
+            metric = Metric(made, self.advice)
         else:
             metric = Metric((shape / shape.max()) ** power, self.advice)
         spread = _spread(metric.mapped(self.train, self.threads))
@@ -369,15 +406,15 @@ def _spread(data: Data) -> float:
 
 
 def _spectrum(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, in ascending order, and eigenvectors; by one thread, so that others change no bit."""
-    with threadpool_limits(1, user_api="blas"):
+    """Eigenvalues, in ascending order, and eigenvectors."""
+    with _one_thread():
         values, vectors = eigh((mean + mean.T) / 2.0, check_finite=False)
     return np.maximum(values, 0.0), vectors
 
 
 def _power(values: np.ndarray, vectors: np.ndarray, power: float) -> np.ndarray:
     """That of a matrix with these eigenvalues, of which the largest counts as 1."""
-    with threadpool_limits(1, user_api="blas"):
+    with _one_thread():
         found: np.ndarray = (vectors * (values / values.max()) ** power) @ vectors.T
     return found
 
@@ -391,7 +428,8 @@ def _moved(trainer: Trainer, metric: Metric) -> Trainer:
         parts["values"] = (values * metric.map[which]).astype(values.dtype)
     else:
         vectors = values.reshape(-1, metric.map.shape[1])
-        parts["values"] = np.ascontiguousarray(vectors @ metric.map.T, values.dtype).ravel()
+        with _one_thread():
+            parts["values"] = np.ascontiguousarray(vectors @ metric.map.T, values.dtype).ravel()
         parts["n_features"] = metric.dimension
     parts["norms"] = np.empty(0)
     return Trainer.from_parts(parts)
@@ -514,11 +552,17 @@ class MetricMachine(RefittedMachine):
         else:
             old = np.eye(d) if before is None else before.map
             # Of a map to fewer dimensions, in a basis of what it does not forget.
-            root = old if len(old) == old.shape[1] else qr(old.T, mode="r")[0][:d].T
-            step = Metric(_power(*_spectrum(root.T @ mean.reshape(d, d) @ root), _POWERS[0]) @ pinv(root))
+            with _one_thread():
+                root = old if len(old) == old.shape[1] else qr(old.T, mode="r")[0][:d].T
+                own, back = root.T @ mean.reshape(d, d) @ root, pinv(root)
+            power = _power(*_spectrum(own), _POWERS[0])
+            with _one_thread():
+                step = Metric(power @ back)
         moved, spread = step.mapped(data, threads), _spread(data.take(rows))
         step = step.times(np.sqrt(spread / (_spread(moved.take(rows)) or 1.0)))
-        metric = Metric(step.map * old if diagonal else step.map @ old, None if before is None else before.advice)
+        with _one_thread():
+            whole = step.map * old if diagonal else step.map @ old
+        metric = Metric(whole, None if before is None else before.advice)
         path = {} if self._learned is None else self._learned.path
         if before is None:
             self._plain_gamma = self._gamma

@@ -628,3 +628,21 @@ print("stopped")
 """
     done = run_script(script)
     assert "stopped" in done.stdout, done.stderr
+
+
+def test_threads_of_others_change_no_bit(run_script):
+    """Products of NumPy's have other last bits on two threads, and eigenvectors too."""
+    script = """
+import hashlib
+import numpy as np
+from pegasos import KernelPegasosClassifier
+random = np.random.default_rng(0)
+X = random.normal(size=(600, 300))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+model = KernelPegasosClassifier(metric="full", metric_rounds=2, budget=30, n_jobs=1, random_state=0).fit(X, y)
+model.refit(X, y, learn_metric=True)
+parts = model.metric_, model.support_vectors_, model.decision_function(X)
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+    one, two = (run_script(script, OPENBLAS_NUM_THREADS=str(threads)) for threads in (1, 2))
+    assert one.stdout and one.stdout == two.stdout, one.stderr + two.stderr
