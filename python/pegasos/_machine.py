@@ -343,12 +343,16 @@ class KernelMachine(_PegasosBase):
 
     def _width(self, data: Data) -> float:
         """The kernel's gamma."""
+        return self._width_of(self.gamma, data)
+
+    def _width_of(self, gamma: str | float, data: Data) -> float:
+        """What a gamma means for such rows."""
         X = data.X
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
+        if not isinstance(gamma, str):
+            return float(gamma)
         if callable(self.kernel) or self.kernel in ("precomputed", "linear"):
             return 1.0
-        if self.gamma == "auto":
+        if gamma == "auto":
             return 1.0 / X.shape[1]
         with np.errstate(all="ignore"):
             if issparse(X):

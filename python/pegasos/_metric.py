@@ -194,17 +194,20 @@ class _Rounds:
         seen = [part.codes if part.weight is None else part.codes[part.weight > 0] for part in (self.train, self.test)]
         return len(np.unique(seen[0])) > 1 and len(seen[1]) > 0 and self.spread > 0.0
 
-    def best(self) -> Learned:
-        """Looks for it."""
+    def best(self, width_too: bool) -> Learned:
+        """Looks for it; and for what the machine that was asked for makes most of, or leaves that to others."""
         want = self.machine.metric
         kinds = ["full", "diagonal"] if want == "auto" else [want]
         if want == "auto" and issparse(self.train.X):
             kinds = ["diagonal"]
         plain = self._round(None, 0, "plain", 0.0)
         chains = [chain for kind in kinds if (chain := self._chain(plain, kind)) is not None]
-        if not chains:
+        top = max(chains, key=lambda fit: fit.accuracy, default=None)
+        if top is not None and width_too:
+            return self._narrowed(top)
+        if top is None or (want == "auto" and not self._gain(top, plain) > _SURE):
             return Learned(None, None, self._path())
-        return self._narrowed(max(chains, key=lambda fit: fit.accuracy))
+        return Learned(top.metric, None, self._path())
 
     def _chain(self, plain: Fit, kind: str) -> Fit | None:
         """The best of the rounds with metrics of a kind; None where there is no metric."""
@@ -444,6 +447,8 @@ class MetricMachine(RefittedMachine):
 
     #: None before a fit that has learned, or tried.
     _learned: Learned | None = None
+    #: Whether the width of the kernel, and C, are chosen with the metric: not where folds do that.
+    _chooses_width: bool = True
     #: The kernel's gamma, by the rows as they are.
     _plain_gamma: float
 
@@ -512,7 +517,7 @@ class MetricMachine(RefittedMachine):
         data.examples.check()
         self._decided = self._decide(data, len(classes), stream=False)
         self._plain_gamma = self._width(data)
-        rounds = _Rounds(self, data, self._plain_gamma)
+        rounds = _Rounds(self, data, self._plain_gamma if self._chooses_width else self._width_of("scale", data))
         if len(classes) > 1 and not rounds.possible:
             warnings.warn(
                 f"metric={self.metric!r} needs rows that differ, of two classes and five of one at least, to learn from and "
@@ -522,7 +527,7 @@ class MetricMachine(RefittedMachine):
             )
             return
         if len(classes) > 1:
-            self._learned = rounds.best()
+            self._learned = rounds.best(self._chooses_width)
             self.metric_path_ = self._learned.path
 
     def _learn_again(self, run: Run, data: Data) -> Data:
@@ -625,3 +630,10 @@ class MetricMachine(RefittedMachine):
             self._learned = Learned(None if found is None else Metric(found), None, lists)
             self.metric_path_ = lists
         super()._check_restored(extra)
+
+
+def of_rows(machine: MetricMachine, data: Data, n_classes: int) -> Metric | None:
+    """What these rows say of the metric, by rounds alone; None for the plain one."""
+    machine._decided = machine._decide(data, n_classes, stream=False)
+    rounds = _Rounds(machine, data, machine._width_of("scale", data))
+    return rounds.best(width_too=False).metric if rounds.possible else None

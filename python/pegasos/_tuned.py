@@ -16,6 +16,7 @@ from pegasos._base import STREAM_ALPHA
 from pegasos._data import Data, as_data, rows_of
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
+from pegasos._metric import of_rows
 from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
 from pegasos._tuning import Tuned
 
@@ -365,6 +366,11 @@ class KernelPegasosClassifierCV(Tuned):
         Of the "poly" kernel, >= 0.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
+    metric : {"plain", "diagonal", "full", "auto"}, default="plain"
+        Whether each fold learns a metric first, by its own rows, and the best model by all of them: as in
+        `KernelPegasosClassifier`, but that gamma and alpha are chosen by the folds. Needs a mapped copy of X for each fold.
+    metric_rounds : int, default=8
+        Rounds of learning a metric, at most.
     multi_class : {"crammer_singer", "ovr", "ovo"}, default="crammer_singer"
         How more than two classes are told apart. In the span of a budget the first takes a fraction of the time of the others.
     tol : float, default=1e-2
@@ -447,7 +453,7 @@ class KernelPegasosClassifierCV(Tuned):
         Tuned._constraints
         | {
             name: KernelPegasosClassifier._parameter_constraints[name]
-            for name in ("degree", "coef0", "multi_class", "cache_size")
+            for name in ("degree", "coef0", "metric", "metric_rounds", "multi_class", "cache_size")
         }
         | {
             "gammas": [StrOptions({"auto"}), "array-like"],
@@ -467,6 +473,8 @@ class KernelPegasosClassifierCV(Tuned):
         kernel: str = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
+        metric: str = "plain",
+        metric_rounds: int = 8,
         multi_class: str = "crammer_singer",
         tol: float = 1e-2,
         class_weight: Any = None,
@@ -486,6 +494,8 @@ class KernelPegasosClassifierCV(Tuned):
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
+        self.metric = metric
+        self.metric_rounds = metric_rounds
         self.multi_class = multi_class
         self.tol = tol
         self.class_weight = class_weight
@@ -525,13 +535,37 @@ class KernelPegasosClassifierCV(Tuned):
     def _best_params(self, key: Key) -> dict[str, Any]:
         return {"gamma": key.gamma, "alpha": key.alpha}
 
+    def _last_model(self, seed: int, key: Key) -> KernelPegasosClassifier:
+        model = self._model(seed, **self._best_params(key), metric=self.metric, metric_rounds=self.metric_rounds)
+        # The folds have.
+        model._chooses_width = False
+        return model
+
+    def _views(self, task: Task, data: Data, folds: list[Fold]) -> dict[int, Data]:
+        """The rows as each fold sees them, by its own metric, where that is not the plain one."""
+        if self.metric == "plain":
+            return {}
+        views = {}
+        for fold in folds:
+            model = self._model(task.seed, alpha=STREAM_ALPHA, metric=self.metric, metric_rounds=self.metric_rounds)
+            metric = of_rows(model, data.take(fold.train), len(task.classes))
+            if metric is not None:
+                views[id(fold)] = metric.mapped(data, task.threads)
+        return views
+
     def _search(self, task: Task) -> Search:
+        if self.metric != "plain" and self.kernel != "rbf":
+            raise ValueError(f"metric={self.metric!r} needs kernel='rbf', got kernel={self.kernel!r}")
+        if self.metric == "full" and issparse(task.data.X):
+            raise ValueError("metric='full' needs dense rows, got a sparse matrix; use 'diagonal' or 'auto'")
         middle = _middle(task.data, self.kernel, task.seed)
         alphas = _Axis.asked("alphas", self.alphas, _alpha, _STRONGEST, _WEAKEST)
         gammas = _Axis.asked("gammas", self.gammas, lambda i: middle * 2.0**i, _WIDEST, _NARROWEST)
         if self.kernel == "linear":
             gammas = _Axis([1.0], gammas.of, 0, 0)
-        search = task.begin(partial(self._space, task, task.data, self.budget))
+        views: dict[int, Data] = {}
+        search = task.begin(partial(self._space, task, task.data, views, self.budget))
+        views |= self._views(task, task.data, task.folds)
         bytes_each = task.data.n * self.budget * task.data.X.dtype.itemsize
         search.most_kept = max(0, int(self.cache_size * 2**20 / bytes_each) - task.threads)
         folds = range(len(task.folds))
@@ -590,7 +624,7 @@ class KernelPegasosClassifierCV(Tuned):
         if not folds:
             return None  # Folds so odd that no part shows what they are.
         few = task.data.take(rows)
-        space = partial(self._space, task, few, min(self.budget, budget))
+        space = partial(self._space, task, few, self._views(task, few, folds), min(self.budget, budget))
 
         def measure(fold: Fold, scores: np.ndarray) -> float:
             return task.measure(Fold(rows[fold.train], rows[fold.test]), scores)
@@ -601,8 +635,17 @@ class KernelPegasosClassifierCV(Tuned):
         return search
 
     def _space(
-        self, task: Task, data: Data, budget: int, gamma: float, fold: Fold, alpha: float, look: Callable[..., object]
+        self,
+        task: Task,
+        data: Data,
+        views: dict[int, Data],
+        budget: int,
+        gamma: float,
+        fold: Fold,
+        alpha: float,
+        look: Callable[..., object],
     ) -> Space:
+        data = views.get(id(fold), data)
         model = self._model(task.seed, gamma=gamma, alpha=STREAM_ALPHA).set_params(budget=budget)
         n_classes = len(task.classes)
         model._decided = model._decide(data, n_classes, stream=False)

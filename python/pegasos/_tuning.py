@@ -87,6 +87,10 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
     def _model(self, seed: int, **params: Any) -> Any:
         """An estimator with these parameters, and what was asked for."""
 
+    def _last_model(self, seed: int, key: Key) -> Any:
+        """The one that gets all examples."""
+        return self._model(seed, **self._best_params(key))
+
     @abstractmethod
     def _search(self, task: Task) -> Search:
         """Looks for the best model; everything that is worth trying is tried in the end with all folds."""
@@ -190,7 +194,7 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         self, task: Task, search: Search, key: Key, folds: list[int], X: Any, y: Any, sample_weight: Any
     ) -> None:
         """Trains on all examples, and notes what was found."""
-        model = self._model(task.seed, **self._best_params(key))
+        model = self._last_model(task.seed, key)
         cell = search.cells[key]
         test = np.concatenate([task.folds[k].test for k in folds])
         scores = np.concatenate([cell.held_out[k] for k in folds])
