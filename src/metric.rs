@@ -62,6 +62,11 @@ impl<S: Scalar> Metric<S> {
         Ok(Metric { n_features, map: Map::Full(vectors) })
     }
 
+    /// Whether each feature is multiplied by a number of its own.
+    pub fn is_diagonal(&self) -> bool {
+        matches!(self.map, Map::Diagonal(_))
+    }
+
     /// How many features mapped rows have.
     pub fn dimension(&self) -> usize {
         match &self.map {

@@ -13,6 +13,7 @@ import os
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from scipy.linalg import eigh, pinv, pinvh, qr
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 from pegasos import _core
@@ -91,8 +92,14 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """For what NumPy and SciPy compute: their products have other last bits on more threads."""
-    with _limiting, threadpool_limits(1, user_api="blas"):
+    with _limiting, _libraries().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those that NumPy and SciPy have loaded. To look for them takes milliseconds."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,8 @@ class Metric:
     def mapped(self, data: Data, threads: int) -> Data:
         """The examples, mapped."""
         found = self.compiled(data).map(data.examples, threads=threads)
-        X = with_stored(data.X, found) if issparse(data.X) else found.reshape(data.n, self.dimension)
+        stored = issparse(data.X) and self.diagonal
+        X = with_stored(data.X, found) if stored else found.reshape(data.n, self.dimension)
         return as_data(X, data.codes, data.weight)
 
     def preimages(self, vectors: Any) -> Any:
@@ -175,7 +183,9 @@ class _Rounds:
         self.machine, self.gamma = machine, gamma
         self.threads = thread_count(machine.n_jobs)
         self.seed = int(check_random_state(machine.random_state).randint(2**31 - 1))
-        rows = np.random.RandomState(self.seed).permutation(data.n)[:_MOST_ROWS]
+        # Others neither teach nor tell.
+        known = np.arange(data.n) if data.weight is None else np.flatnonzero(data.weight)
+        rows = np.random.RandomState(self.seed).permutation(known)[:_MOST_ROWS]
         held_out = _held_out(data.codes[rows])
         self.train, self.test = data.take(rows[~held_out]), data.take(rows[held_out])
         # Copies, which nobody else can change any more.
@@ -191,8 +201,7 @@ class _Rounds:
     @property
     def possible(self) -> bool:
         """Whether there is something to learn from, and something to measure it by."""
-        seen = [part.codes if part.weight is None else part.codes[part.weight > 0] for part in (self.train, self.test)]
-        return len(np.unique(seen[0])) > 1 and len(seen[1]) > 0 and self.spread > 0.0
+        return len(np.unique(self.train.codes)) > 1 and self.test.n > 0 and self.spread > 0.0
 
     def best(self, width_too: bool) -> Learned:
         """Looks for it; and for what the machine that was asked for makes most of, or leaves that to others."""
@@ -592,9 +601,10 @@ class MetricMachine(RefittedMachine):
         if metric is None:
             return super()._scores_of_rows(X)
         threads = thread_count(self.n_jobs)
-        if issparse(X):
+        if issparse(X) and metric.diagonal:
             return self._scores(self._trainer, metric.mapped(as_data(X), threads).X)
-        windows = (X[start : start + _WINDOW] for start in range(0, len(X), _WINDOW))
+        n = X.shape[0]
+        windows = (rows_of(X, np.arange(start, min(start + _WINDOW, n))) for start in range(0, n, _WINDOW))
         parts = [self._scores(self._trainer, metric.mapped(as_data(rows), threads).X) for rows in windows]
         return np.concatenate(parts)
 

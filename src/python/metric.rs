@@ -38,7 +38,7 @@ fn mapped<'py, S: Number>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let pool = Pool::new(threads, usize::MAX)?;
-    if x.is_sparse() {
+    if x.is_sparse() && metric.is_diagonal() {
         let mut stored = Vec::new();
         in_pieces(py, FIRST, x.n_rows(), &mut |rows| {
             let (mut count, first) = (0, stored.len());

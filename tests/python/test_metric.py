@@ -700,3 +700,28 @@ def test_a_search_with_metrics_of_few_rows_first(some):
     X, y = np.vstack([X] * 4) + np.linspace(0.0, 1e-3, 2400)[:, None], np.tile(y, 4)
     tuned = KernelPegasosClassifierCV(metric="diagonal", metric_rounds=1, budget=40, cv=3, random_state=0).fit(X, y)
     assert tuned.score(X, y) > 0.8 and len(tuned.best_estimator_.metric_) == 8
+
+
+def test_sparse_rows_for_a_full_metric(some):
+    """Of a fit by dense rows: the scores are those of the same rows dense."""
+    X, y = some
+    model = machine("full").fit(X, y)
+    rows = np.where(abs(X) < 0.5, 0.0, X)
+    np.testing.assert_allclose(model.decision_function(csr_matrix(rows)), model.decision_function(rows), rtol=1e-9, atol=1e-9)
+    other = copy.copy(model).partial_fit(csr_matrix(rows[:100]), y[:100])
+    model.partial_fit(rows[:100], y[:100])
+    np.testing.assert_allclose(other.decision_function(rows), model.decision_function(rows), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", [*KINDS, "auto"])
+def test_few_rows_that_count(some, metric):
+    """Most of them of weight 0: the others alone teach and tell."""
+    X, y = some
+    weight = np.zeros(600)
+    weight[[np.flatnonzero(y == 0)[0], np.flatnonzero(y == 1)[0]]] = 1.0
+    with pytest.warns(UserWarning, match="the metric stays as it is"):
+        machine(metric).fit(X, y, weight)
+    weight[:60] = 1.0
+    alone = machine(metric, alpha=1e-2).fit(X[weight > 0], y[weight > 0])
+    beside = machine(metric, alpha=1e-2).fit(X, y, weight)
+    assert alone.metric_.shape == beside.metric_.shape
