@@ -425,6 +425,8 @@ def scores(rows: list[Row]) -> Any:
 def importances(rows: list[Row]) -> Any:
     """What a learned metric looks at: of pictures as a picture, of tables as bars."""
     sets = groups((row for row in rows if row["part"] == "importance"), "data")
+    # Others have kept the plain metric.
+    sets = {name: own for name, own in sets.items() if len(set(numbers(own, "accuracy"))) > 1}
     figure, axes = panels(len(sets), 3, width=4.2, height=3.4)
     for axis, (name, own) in zip(axes, sets.items(), strict=True):
         values = np.array(numbers(own, "accuracy"))

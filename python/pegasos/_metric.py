@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20_000
 _EVERY = 5
 
-#: How many of the others' gradients are taken, at most.
-_MOST_GRADIENTS = 4000
+#: How many of the others are taken for gradients, at most, and how many gradients: each has one for each score.
+_MOST_SLOPED, _MOST_GRADIENTS = 4000, 30_000
 
 #: The largest budget of a round, its C, and the relative gap that will do.
 _BUDGET, _C, _TOL = 1000, 8.0, 0.05
@@ -191,7 +191,7 @@ class _Rounds:
         # Copies, which nobody else can change any more.
         self.train.examples.check()
         self.test.examples.check()
-        self.gradients = np.arange(min(self.train.n, _MOST_GRADIENTS), dtype=np.int64)
+        self.gradients = np.arange(_sloped(self.train), dtype=np.int64)
         self.advice = scale_advice(data.X)
         self.spread = _spread(self.train)
         #: What the machines of the first features have learned about: the basis of those directions, (k, n_features).
@@ -234,6 +234,9 @@ class _Rounds:
         if top is None:
             return None
         for power in _POWERS[1:]:
+            # Where the plain metric is better, what is further from it is not.
+            if power > _POWERS[0] and self._gain(top, plain) <= 0.0:
+                continue
             other = self._round(self._metric(shape_of_top, power), number - idle, kind, power)
             if self._gain(other, top) > _SURE:
                 top = other
@@ -409,6 +412,11 @@ def _held_out(codes: np.ndarray) -> np.ndarray:
     return held_out
 
 
+def _sloped(data: Data) -> int:
+    """Of how many rows gradients are taken."""
+    return min(data.n, _MOST_SLOPED, max(1, _MOST_GRADIENTS // len(np.unique(data.codes))))
+
+
 def _spread(data: Data) -> float:
     """How much rows vary: the sum of the variances of all features."""
     if data.n == 0:
@@ -554,7 +562,7 @@ class MetricMachine(RefittedMachine):
                 "or metric='diagonal'"
             )
         random = np.random.RandomState(run.seed % 2**32)
-        rows = random.permutation(data.n)[:_MOST_GRADIENTS].astype(np.int64)
+        rows = random.permutation(data.n)[: _sloped(data)].astype(np.int64)
         mean = _core.agop(run.trainer, data.examples, rows, diagonal, threads=threads)
         if not np.isfinite(mean).all() or not mean.any():
             return data
