@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,6 +109,11 @@ class Metric:
     map: np.ndarray
     #: What is to say of the scale of the features that it was learned from.
     advice: str | None = None
+    #: What maps rows, by their dtype: made when first asked for.
+    _compiled: dict[str, _core.Metric] = field(default_factory=dict, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Metric, (self.map, self.advice)
 
     @property
     def diagonal(self) -> bool:
@@ -133,8 +138,11 @@ class Metric:
 
     def compiled(self, data: Data) -> _core.Metric:
         """What maps rows of such a dtype."""
-        values = np.ascontiguousarray(self.map).ravel()
-        return _core.Metric(values, int(data.X.shape[1]), self.diagonal, data.X.dtype.name)
+        dtype = data.X.dtype.name
+        if dtype not in self._compiled:
+            values = np.ascontiguousarray(self.map).ravel()
+            self._compiled[dtype] = _core.Metric(values, self.map.shape[-1], self.diagonal, dtype)
+        return self._compiled[dtype]
 
     def mapped(self, data: Data, threads: int) -> Data:
         """The examples, mapped."""
