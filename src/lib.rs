@@ -73,7 +73,8 @@
 //! Beside the loop stand the [`Ledger`], what each example has contributed, which is a point of the dual
 //! problem and with that a certificate; [`DualAscent`] and, with kernels, [`KernelAscent`], which pick that
 //! point up where Pegasos leaves it and close the gap to any tolerance; [`Refit`], which does so within the [`Span`]
-//! of a few vectors; and [`Regret`], what online learning promises where nothing is drawn from anything.
+//! of a few vectors; [`Regret`], what online learning promises where nothing is drawn from anything; and [`Metric`], what
+//! rows are mapped by, learned from how the scores of a model change with them: its [`Agop`].
 //!
 //! # Floors
 //!
@@ -125,6 +126,8 @@
 //! * S. S. Keerthi, S. Sundararajan, K.-W. Chang, C.-J. Hsieh, C.-J. Lin. A sequential dual method for large
 //!   scale multi-class linear SVMs. KDD 2008.
 //! * O. Chapelle. Training a support vector machine in the primal. Neural Computation 19 (2007).
+//! * A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin. Mechanism for feature learning in neural networks and
+//!   backpropagation-free machine learning models. Science 383 (2024).
 //! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
 //!   results and optimal averaging schemes. ICML 2013.
 

@@ -213,6 +213,8 @@ _TABLE: list[tuple[str, str | None, list[Option]]] = [
             "variance, 'auto' 1 over their number"),
         Option("--degree N", "degree", int, "of 'poly'"),
         Option("--coef0 C", "coef0", float, "of 'poly' and 'sigmoid'"),
+        Option("--metric", "metric", None, "of 'rbf': learn first in which directions scores change, by a weight for each "
+            "feature, by a matrix, or by whatever does better, if anything does; takes ten fits more or so"),
         Option("--budget B", "budget", _BUDGET, "the most support vectors there may be: constant time and memory, "
             "however many the examples; 'none' keeps all, 'auto' up to 50,000 examples and 1000 for more"),
         Option("--maintenance", "maintenance", None, "what happens to a support vector too many: it is merged with "

@@ -244,6 +244,10 @@ def test_kernel_machines(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "gradient error" in out
     assert "objective" not in out
     assert io.load("model").get_params()["refine"] is False
+    assert run(f"train words.csv -o model {options} --metric diagonal")[0] == 0
+    learned = KernelPegasosClassifier(gamma=0.5, budget=20, alpha=0.01, metric="diagonal", random_state=3).fit(X, WORDS)
+    assert io.load("model").metric_.tobytes() == learned.metric_.tobytes()
+    assert run("predict model words.csv")[1].split() == learned.predict(X).tolist()
     # How many of the examples so far were right when they came.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "accuracy=0." in run(f"train words.csv -o model {options}")[2]
