@@ -228,24 +228,24 @@ class _Rounds:
 
     def _chain(self, plain: Fit, kind: str) -> Fit | None:
         """The best of the rounds with metrics of a kind; None where there is no metric."""
-        at, top, shape_of_top, idle, number = plain, None, None, 0, 0
-        while idle < _PATIENCE and number < self.machine.metric_rounds:
+        at, top, shape_of_top, number_of_top, idle = plain, None, None, 0, 0
+        for number in range(1, self.machine.metric_rounds + 1):
             shape = self._shape(at, kind)
             if shape is None:
                 break
-            number += 1
             at = self._round(self._metric(shape, _POWERS[0]), number, kind, _POWERS[0])
-            idle += 1
+            idle = 0 if top is None or at.accuracy > top.accuracy else idle + 1
             if top is None or self._gain(at, top) > _SLACK:
-                idle = idle if top is not None and at.accuracy <= top.accuracy else 0
-                top, shape_of_top = at, shape
+                top, shape_of_top, number_of_top = at, shape, number
+            if idle == _PATIENCE:
+                break
         if top is None:
             return None
         for power in _POWERS[1:]:
             # Where the plain metric is better, what is further from it is not.
             if power > _POWERS[0] and self._gain(top, plain) <= 0.0:
                 continue
-            other = self._round(self._metric(shape_of_top, power), number - idle, kind, power)
+            other = self._round(self._metric(shape_of_top, power), number_of_top, kind, power)
             if self._gain(other, top) > _SURE:
                 top = other
         return top
