@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20_000
 _EVERY = 5
 
-#: How many of the others are taken for gradients, at most, and how many gradients: each has one for each score.
-_MOST_SLOPED, _MOST_GRADIENTS = 4000, 30_000
+#: Of how many of the others gradients are taken: of so many at least, if there are so many, and of more as long as that does
+#: not take more multiplications than this, a tenth of a second or two.
+_FEWEST_SLOPED, _MOST_WORK = 1000, 6e9
 
 #: The largest budget of a round, its C, and the relative gap that will do.
 _BUDGET, _C, _TOL = 1000, 8.0, 0.05
@@ -199,7 +200,7 @@ class _Rounds:
         # Copies, which nobody else can change any more.
         self.train.examples.check()
         self.test.examples.check()
-        self.gradients = np.arange(_sloped(self.train), dtype=np.int64)
+        self.gradients = np.arange(_sloped(self.train, _BUDGET), dtype=np.int64)
         self.advice = scale_advice(data.X)
         self.spread = _spread(self.train)
         #: What the machines of the first features have learned about: the basis of those directions, (k, n_features).
@@ -420,9 +421,11 @@ def _held_out(codes: np.ndarray) -> np.ndarray:
     return held_out
 
 
-def _sloped(data: Data) -> int:
-    """Of how many rows gradients are taken."""
-    return min(data.n, _MOST_SLOPED, max(1, _MOST_GRADIENTS // len(np.unique(data.codes))))
+def _sloped(data: Data, vectors: int) -> int:
+    """Of how many rows gradients are taken, of a model of so many vectors."""
+    d, scores = data.X.shape[1], len(np.unique(data.codes))
+    most = _MOST_WORK / (scores * d * (vectors + min(d, MOST_FEATURES)))
+    return min(data.n, max(_FEWEST_SLOPED, int(most)))
 
 
 def _spread(data: Data) -> float:
@@ -570,7 +573,7 @@ class MetricMachine(RefittedMachine):
                 "or metric='diagonal'"
             )
         random = np.random.RandomState(run.seed % 2**32)
-        rows = random.permutation(data.n)[: _sloped(data)].astype(np.int64)
+        rows = random.permutation(data.n)[: _sloped(data, len(run.trainer.vectors()[0]))].astype(np.int64)
         mean = _core.agop(run.trainer, data.examples, rows, diagonal, threads=threads)
         if not np.isfinite(mean).all() or not mean.any():
             return data
