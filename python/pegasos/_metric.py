@@ -188,29 +188,32 @@ class Learned(NamedTuple):
 class _Rounds:
     """The rounds of one fit."""
 
-    def __init__(self, machine: MetricMachine, data: Data, gamma: float) -> None:
-        self.machine, self.gamma = machine, gamma
+    def __init__(self, machine: MetricMachine, train: Data, test: Data, gamma: float, seed: int) -> None:
+        self.machine, self.train, self.test, self.gamma, self.seed = machine, train, test, gamma, seed
         self.threads = thread_count(machine.n_jobs)
-        self.seed = int(check_random_state(machine.random_state).randint(2**31 - 1))
-        # Others neither teach nor tell.
-        known = np.arange(data.n) if data.weight is None else np.flatnonzero(data.weight)
-        rows = np.random.RandomState(self.seed).permutation(known)[:_MOST_ROWS]
-        held_out = _held_out(data.codes[rows])
-        self.train, self.test = data.take(rows[~held_out]), data.take(rows[held_out])
-        # Copies, which nobody else can change any more.
-        self.train.examples.check()
-        self.test.examples.check()
-        self.gradients = np.arange(_sloped(self.train, _BUDGET), dtype=np.int64)
-        self.advice = scale_advice(data.X)
-        self.spread = _spread(self.train)
+        self.gradients = np.arange(_sloped(train, _BUDGET), dtype=np.int64)
+        self.advice = scale_advice(train.X)
+        self.spread = _spread(train)
         #: What the machines of the first features have learned about: the basis of those directions, (k, n_features).
         self.basis: np.ndarray | None = None
         self.told: list[tuple[Any, ...]] = []
 
-    @property
-    def possible(self) -> bool:
-        """Whether there is something to learn from, and something to measure it by."""
-        return len(np.unique(self.train.codes)) > 1 and self.test.n > 0 and self.spread > 0.0
+    @classmethod
+    def of(cls, machine: MetricMachine, data: Data, gamma: float) -> _Rounds | None:
+        """Of these examples, or some of them; None where there is nothing to learn from, or to measure it by."""
+        seed = int(check_random_state(machine.random_state).randint(2**31 - 1))
+        # Others neither teach nor tell.
+        known = np.arange(data.n) if data.weight is None else np.flatnonzero(data.weight)
+        rows = np.random.RandomState(seed).permutation(known)[:_MOST_ROWS]
+        held_out = _held_out(data.codes[rows])
+        if not held_out.any() or len(np.unique(data.codes[rows[~held_out]])) < 2:
+            return None
+        train, test = data.take(rows[~held_out]), data.take(rows[held_out])
+        # Copies, which nobody else can change any more.
+        train.examples.check()
+        test.examples.check()
+        rounds = cls(machine, train, test, gamma, seed)
+        return rounds if rounds.spread > 0.0 else None
 
     def best(self, width_too: bool) -> Learned:
         """Looks for it; and for what the machine that was asked for makes most of, or leaves that to others."""
@@ -430,8 +433,6 @@ def _sloped(data: Data, vectors: int) -> int:
 
 def _spread(data: Data) -> float:
     """How much rows vary: the sum of the variances of all features."""
-    if data.n == 0:
-        return 0.0
     mean = np.asarray(data.X.mean(axis=0, dtype=np.float64)).ravel()
     return max(0.0, float(data.norms().mean()) - float(mean @ mean))
 
@@ -504,6 +505,11 @@ class MetricMachine(RefittedMachine):
         found = super().support_vectors_
         return found if self._metric is None else self._metric.preimages(found)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric != "full"
+        return tags
+
     # -- training
 
     def _examples(
@@ -545,8 +551,11 @@ class MetricMachine(RefittedMachine):
         data.examples.check()
         self._decided = self._decide(data, len(classes), stream=False)
         self._plain_gamma = self._width(data)
-        rounds = _Rounds(self, data, self._plain_gamma if self._chooses_width else self._width_of("scale", data))
-        if len(classes) > 1 and not rounds.possible:
+        if len(classes) < 2:
+            return
+        gamma = self._plain_gamma if self._chooses_width else self._width_of("scale", data)
+        rounds = _Rounds.of(self, data, gamma)
+        if rounds is None:
             warnings.warn(
                 f"metric={self.metric!r} needs rows that differ, of two classes and five of one at least, to learn from and "
                 "to hold out; the metric stays as it is",
@@ -554,9 +563,8 @@ class MetricMachine(RefittedMachine):
                 stacklevel=6,
             )
             return
-        if len(classes) > 1:
-            self._learned = rounds.best(self._chooses_width)
-            self.metric_path_ = self._learned.path
+        self._learned = rounds.best(self._chooses_width)
+        self.metric_path_ = self._learned.path
 
     def _learn_again(self, run: Run, data: Data) -> Data:
         """A round more, from the model as it is; its rows, in the new metric."""
@@ -664,5 +672,5 @@ class MetricMachine(RefittedMachine):
 def of_rows(machine: MetricMachine, data: Data, n_classes: int) -> Metric | None:
     """What these rows say of the metric, by rounds alone; None for the plain one."""
     machine._decided = machine._decide(data, n_classes, stream=False)
-    rounds = _Rounds(machine, data, machine._width_of("scale", data))
-    return rounds.best(width_too=False).metric if rounds.possible else None
+    rounds = _Rounds.of(machine, data, machine._width_of("scale", data))
+    return None if rounds is None else rounds.best(width_too=False).metric

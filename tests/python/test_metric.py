@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pegasos
 from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, _core, _metric
@@ -726,3 +727,25 @@ def test_few_rows_that_count(some, metric):
     alone = machine(metric, alpha=1e-2).fit(X[weight > 0], y[weight > 0])
     beside = machine(metric, alpha=1e-2).fit(X, y, weight)
     assert alone.metric_.shape == beside.metric_.shape
+
+
+@pytest.mark.parametrize("metric", ["diagonal", "auto"])
+def test_few_sparse_rows(some, metric):
+    """None of which can be held out."""
+    X, y = some
+    with pytest.warns(UserWarning, match="the metric stays as it is"):
+        model = machine(metric).fit(csr_matrix(X[:6]), np.arange(6) % 2)
+    assert model.predict(csr_matrix(X[:6])).shape == (6,)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [machine(metric, metric_rounds=1) for metric in ("diagonal", "auto")],
+    expected_failed_checks=lambda _: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "which rows are held out depends on how many there are"
+        for kind in ("dense", "sparse")
+    },
+    xfail_strict=True,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
