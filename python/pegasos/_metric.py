@@ -472,7 +472,6 @@ class MetricMachine(RefittedMachine):
 
     metric: str
     metric_rounds: int
-    metric_path_: dict[str, np.ndarray]
 
     #: None before a fit that has learned, or tried.
     _learned: Learned | None = None
@@ -500,6 +499,14 @@ class MetricMachine(RefittedMachine):
         return found if found.ndim == 1 else np.diagonal(found).copy()
 
     @property
+    def metric_path_(self) -> dict[str, np.ndarray]:
+        """What was tried, an entry for each machine."""
+        check_is_fitted(self)
+        if self._learned is None or not self._learned.path:
+            raise AttributeError("metric_path_ is there only after fit with another metric than 'plain'")
+        return self._learned.path
+
+    @property
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
         found = super().support_vectors_
@@ -524,7 +531,6 @@ class MetricMachine(RefittedMachine):
     ) -> tuple[Data, np.ndarray]:
         if reset:
             self._learned = None
-            self.__dict__.pop("metric_path_", None)
             if self.metric != "plain" and self.kernel != "rbf":
                 raise ValueError(f"metric={self.metric!r} needs kernel='rbf', got kernel={self.kernel!r}")
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
@@ -564,7 +570,6 @@ class MetricMachine(RefittedMachine):
             )
             return
         self._learned = rounds.best(self._chooses_width)
-        self.metric_path_ = self._learned.path
 
     def _learn_again(self, run: Run, data: Data) -> Data:
         """A round more, from the model as it is; its rows, in the new metric."""
@@ -581,7 +586,7 @@ class MetricMachine(RefittedMachine):
                 "or metric='diagonal'"
             )
         random = np.random.RandomState(run.seed % 2**32)
-        rows = random.permutation(data.n)[: _sloped(data, len(run.trainer.vectors()[0]))].astype(np.int64)
+        rows = random.permutation(data.n)[: _sloped(data, self._choice("budget"))].astype(np.int64)
         mean = _core.agop(run.trainer, data.examples, rows, diagonal, threads=threads)
         if not np.isfinite(mean).all() or not mean.any():
             return data
@@ -599,8 +604,8 @@ class MetricMachine(RefittedMachine):
             power = _power(*_spectrum(own), _POWERS[0])
             with _one_thread():
                 step = Metric(power @ back)
-        moved, spread = step.mapped(data, threads), _spread(data.take(rows))
-        step = step.times(np.sqrt(spread / (_spread(moved.take(rows)) or 1.0)))
+        some = data.take(rows)
+        step = step.times(np.sqrt(_spread(some) / (_spread(step.mapped(some, threads)) or 1.0)))
         with _one_thread():
             whole = step.map * old if diagonal else step.map @ old
         metric = Metric(whole, None if before is None else before.advice)
@@ -643,12 +648,9 @@ class MetricMachine(RefittedMachine):
     def _extra(self) -> dict[str, Any]:
         if self._learned is None:
             return super()._extra()
-        told = {"map": None if self._metric is None else self._metric.map, "path": self._path_of_lists()}
+        path = {name: values.tolist() for name, values in self._learned.path.items()}
+        told = {"map": None if self._metric is None else self._metric.map, "path": path}
         return super()._extra() | {"metric": told}
-
-    def _path_of_lists(self) -> dict[str, list[Any]]:
-        assert self._learned is not None
-        return {name: values.tolist() for name, values in self._learned.path.items()}
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
         self._learned = None
@@ -665,7 +667,6 @@ class MetricMachine(RefittedMachine):
                 raise ValueError("its metric does not belong to the model")
             lists = {name: np.array(values) for name, values in path.items()}
             self._learned = Learned(None if found is None else Metric(found), None, lists)
-            self.metric_path_ = lists
         super()._check_restored(extra)
 
 

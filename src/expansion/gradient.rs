@@ -13,7 +13,7 @@ use crate::vectors::{GROUP, Layout, Vectors};
 
 /// What gradients are computed from: of `f_o(x) = sum_s v_so exp(-gamma ||x - z_s||^2)` that at x is
 /// `sum_s 2 gamma v_so k(x, z_s) (z_s - x)`, two products of matrices.
-pub(crate) struct Slopes<'a, S> {
+struct Slopes<'a, S> {
     w: &'a Expansion<S>,
     gamma: f64,
     /// `2 gamma v_so`, output after output.
@@ -46,7 +46,7 @@ impl<S: Scalar> Expansion<S> {
 }
 
 impl<'a, S: Scalar> Slopes<'a, S> {
-    pub(crate) fn new(w: &'a Expansion<S>) -> Result<Self, Error> {
+    fn new(w: &'a Expansion<S>) -> Result<Self, Error> {
         let Kernel::Rbf { gamma } = w.kernel else {
             let want = "Rbf, as gradients of others are not known here";
             return Err(Error::parameter("kernel", format_args!("{:?}", w.kernel), want));
@@ -79,12 +79,7 @@ impl<'a, S: Scalar> Slopes<'a, S> {
     }
 
     /// See [`Expansion::gradients`].
-    pub(crate) fn write(
-        &self,
-        x: &Matrix<'_, S>,
-        rows: &[usize],
-        out: &mut [S],
-    ) -> Result<(), Error> {
+    fn write(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) -> Result<(), Error> {
         let each = self.w.outputs * self.w.n_features();
         if self.w.n_vectors() == 0 {
             out.fill(S::default());

@@ -186,8 +186,9 @@ impl Refit {
     #[classattr]
     const ROUGHER: f64 = ROUGHER;
 
-    /// In the span of the support vectors that a trainer has now, of rows that are mapped by a `metric`, if there is one. `cache` is how many bytes of features may be kept;
-    /// `multi_class` "ovr" makes a problem of each class, "ovo" of each pair, anything else one of all.
+    /// In the span of the support vectors that a trainer has now, of rows that are mapped by a `metric`, if there is one.
+    /// `cache` is how many bytes of features may be kept; `multi_class` "ovr" makes a problem of each class, "ovo" of each
+    /// pair, anything else one of all.
     #[new]
     #[pyo3(signature = (trainer, n_examples, alpha, cache, multi_class, *, metric = None, threads = 1))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
