@@ -60,6 +60,20 @@ pub enum ErrorKind {
         /// Where, and what was found.
         found: String,
     },
+    /// A file does not hold a model, or not a whole one.
+    #[error("not a model file of pegasos: {what}")]
+    File {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file cannot be read or written. An `OSError` in Python.
+    #[error("{}: {what}", path.display())]
+    Io {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        what: String,
+    },
     /// Something needs more memory than there is. A `MemoryError` in Python.
     #[error("{name} must fit into memory, got {size}")]
     Memory {

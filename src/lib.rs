@@ -12,6 +12,21 @@
 //! # A first model
 //!
 //! ```
+//! use pegasos::{Classifier, Dense, Kernel, Model};
+//!
+//! // Four points on a line; those in the middle are of one kind.
+//! let x = Dense::new(&[-3.0, -1.0, 1.0, 3.0], 4, 1)?;
+//! let labels = ["far", "near", "near", "far"];
+//! let machine = Classifier { lambda: Some(1e-3), ..Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }) };
+//! let model: Model = machine.fit(x, &labels)?;
+//! assert_eq!(model.accuracy(x, &labels)?, 1.0);
+//! # Ok::<(), pegasos::Error>(())
+//! ```
+//!
+//! [`Classifier`] is the short way, [`Model`] what predicts and what model files hold. Behind it is a [`Fit`], which knows
+//! what to do next; behind that the loop, which can be had alone:
+//!
+//! ```
 //! use pegasos::{Binary, Dense, Examples, Hinge, Hypothesis, Linear, Params, Sampling, Trainer};
 //!
 //! // Four points on a line; class 1 lies to the right.
@@ -82,7 +97,8 @@
 //!
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
-//! fit  model                      what to do next: epochs, ascent, leaps; what predicts
+//! model                           what files hold: labels, scores, probabilities; a fit in one call (feature "files")
+//! fit  frozen                     what to do next: epochs, ascent, leaps; what predicts
 //! shards  refit                   trainers side by side, averages; ascent within a span
 //! dual > newton  kernel_dual      ascent from where the loop ends
 //! evaluation                      what the loop has reached: certificates
@@ -104,6 +120,7 @@
 //!
 //! # Features
 //!
+//! * `files` (default): [`Model`], [`Classifier`].
 //! * `rayon` (default): threads for [`run_all`], [`Shards`], and whatever has kernels.
 //! * `python`: the extension module of the Python package, with pyo3 and rust-numpy.
 //!
@@ -140,6 +157,7 @@ mod examples;
 mod expansion;
 mod feasible;
 mod fit;
+mod frozen;
 mod hypothesis;
 mod kernel;
 mod kernel_dual;
@@ -149,6 +167,7 @@ mod lookahead;
 mod loss;
 mod memory;
 mod metric;
+#[cfg(feature = "files")]
 mod model;
 mod newton;
 mod order;
@@ -182,6 +201,7 @@ pub use fit::{
     Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress,
     Record, Solver, Solving,
 };
+pub use frozen::{Frozen, Scoring};
 pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
@@ -192,7 +212,8 @@ pub use loss::{
     OneVsRest, SquaredHinge, Versus,
 };
 pub use metric::Metric;
-pub use model::{Model, Scoring};
+#[cfg(feature = "files")]
+pub use model::{Classifier, Label, Model, Rows};
 pub use order::{BLOCK, Epoch, Order, Sampling};
 pub use params::{Average, Block, Params};
 pub use refit::Refit;

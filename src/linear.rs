@@ -111,6 +111,21 @@ impl<S: Scalar> Linear<S> {
         Ok(Linear { v: Weights::new(v, outputs, n_features), b, constant, scale, u, ub })
     }
 
+    /// One with the outputs of all of these, as it is handed out: weights and intercepts in the scalar of the data.
+    pub(crate) fn of_all(parts: &[Self]) -> Result<Self, Error> {
+        let n_features = parts.first().map_or(0, Linear::n_features);
+        let in_scalar = |b: f64| S::from_f64(b).to_f64();
+        let outputs: usize = parts.iter().map(Hypothesis::outputs).sum();
+        memory::check::<S>("the model", &[outputs, n_features])?;
+        let state = LinearState {
+            v: parts.iter().flat_map(Linear::weights).collect(),
+            b: parts.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
+            constant: 1.0,
+            ..LinearState::default()
+        };
+        Linear::from_state(n_features, state)
+    }
+
     /// With these weights, and nothing else, whose norm is computed.
     fn measured(v: Weights<S>, b: Vec<f64>, constant: f64) -> Self {
         let (scale, u, ub) = (Scaled::default(), None, Vec::new());

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import hashlib
 import io as memory_file
 import json
 import os
@@ -40,6 +39,7 @@ from pegasos import (
     PegasosClassifier,
     ProjectronClassifier,
 )
+from pegasos._core import model_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -348,12 +348,9 @@ def edited(content: bytes, random: np.random.Generator) -> bytes:
                     values[random.integers(len(values))] = chosen.astype(values.dtype)
             else:
                 tensors[name] = values.astype(np.int32)
-    state["checksums"] = {
-        name: hashlib.sha256(values.tobytes()).hexdigest() for name, values in tensors.items()
-    }
-    state.pop("sha256", None)
-    state["sha256"] = hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    return bytes(safetensors.save(tensors, {"pegasos": json.dumps(state)}))
+    for seal in ("checksums", "sha256"):
+        state.pop(seal, None)
+    return model_bytes(json.dumps(state), tensors)
 
 
 def threads(random: np.random.Generator) -> None:

@@ -1,26 +1,41 @@
-"""Support vector machines trained with stochastic sub-gradients."""
+"""Support vector machines trained with stochastic sub-gradients.
 
-import os
-import signal
-import sys
+Names are imported when they are first used: what predicts from a file, and the command's help, do not wait for scikit-learn.
+"""
 
-try:
-    from pegasos._core import InternalError, __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pegasos._core import InternalError, __version__
+
+if TYPE_CHECKING:
     from pegasos._kernel import KernelPegasosClassifier
     from pegasos._linear import PegasosClassifier
     from pegasos._merge import merge
     from pegasos._online import OnlineGradientClassifier
     from pegasos._path import path
+    from pegasos._predictor import Predictor
     from pegasos._projectron import ProjectronClassifier
     from pegasos._tuned import KernelPegasosClassifierCV, PegasosClassifierCV
     from pegasos.io import load, save
-except KeyboardInterrupt:
-    # The command spends its first second here; nobody who stops it then wants to see where it was.
-    if os.path.basename(sys.argv[0]) not in ("pegasos", "-m"):
-        raise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stderr.write("pegasos: interrupted\n")
-    sys.exit(130)
+
+#: Where each of the others is.
+_PLACES = {
+    "KernelPegasosClassifier": "pegasos._kernel",
+    "KernelPegasosClassifierCV": "pegasos._tuned",
+    "OnlineGradientClassifier": "pegasos._online",
+    "PegasosClassifier": "pegasos._linear",
+    "PegasosClassifierCV": "pegasos._tuned",
+    "Predictor": "pegasos._predictor",
+    "ProjectronClassifier": "pegasos._projectron",
+    "load": "pegasos.io",
+    "merge": "pegasos._merge",
+    "path": "pegasos._path",
+    "save": "pegasos.io",
+}
+
+#: Modules that are there without an import of their own.
+_MODULES = ("datasets", "io")
 
 __all__ = [
     "InternalError",
@@ -29,6 +44,7 @@ __all__ = [
     "OnlineGradientClassifier",
     "PegasosClassifier",
     "PegasosClassifierCV",
+    "Predictor",
     "ProjectronClassifier",
     "__version__",
     "load",
@@ -36,3 +52,16 @@ __all__ = [
     "path",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+        return found
+    if name in _MODULES:
+        return import_module(f"pegasos.{name}")
+    raise AttributeError(f"module 'pegasos' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

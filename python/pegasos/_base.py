@@ -27,10 +27,10 @@ from pegasos._data import (
     explaining,
     scale_advice,
     sound,
-    thread_count,
 )
 from pegasos._steps import decided_alpha
 from pegasos._stream import Stream, joined
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

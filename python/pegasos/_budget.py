@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
-from pegasos._data import Data, scale_advice, thread_count
+from pegasos._data import Data, scale_advice
 from pegasos._machine import KernelMachine
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from pegasos._core import Trainer

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -8,20 +9,25 @@ type _Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 type _Rows = NDArray[Any] | _Csr
 
 __all__ = [
+    "FORMAT",
     "Examples",
     "Facts",
     "Fit",
     "InternalError",
     "Made",
     "Metric",
+    "Model",
     "NonFiniteError",
     "Refit",
     "Trainer",
     "__version__",
     "agop",
     "gradients",
+    "model_bytes",
+    "read_model",
 ]
 __version__: str
+FORMAT: int
 
 class InternalError(RuntimeError): ...
 class NonFiniteError(ValueError): ...
@@ -212,3 +218,30 @@ def agop(
 def gradients(
     trainer: Trainer, examples: Examples, rows: NDArray[np.int64], *, threads: int = 1
 ) -> NDArray[Any]: ...
+
+@final
+class Model:
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Model: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Model: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def n_vectors(self) -> int | None: ...
+    @property
+    def n_nonzero(self) -> int | None: ...
+    @property
+    def is_bounded(self) -> bool: ...
+    @property
+    def has_probabilities(self) -> bool: ...
+    def scores(self, examples: Examples, *, threads: int = 1) -> NDArray[np.float64]: ...
+    def codes(self, scores: NDArray[np.float64]) -> NDArray[np.uintp]: ...
+    def of_classes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, NDArray[Any]]]: ...
+def model_bytes(entries: str, tensors: dict[str, NDArray[Any]]) -> bytes: ...

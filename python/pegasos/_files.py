@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -12,7 +13,10 @@ import zlib
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from safetensors import SafetensorError
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open.
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +32,6 @@ BROKEN = (
     LookupError,
     NotImplementedError,
     RecursionError,
-    SafetensorError,
     TypeError,
     ValueError,
     csv.Error,
@@ -38,7 +41,7 @@ BROKEN = (
 
 
 @contextmanager
-def naming(path: Path, what: str = "") -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Turns whatever a broken file provokes into a ValueError that names the file."""
     try:
         yield
@@ -47,14 +50,17 @@ def naming(path: Path, what: str = "") -> Iterator[None]:
         # invalid argument is a place that a damaged archive refers to.
         if error.errno not in (None, errno.EINVAL):
             raise
-        raise ValueError(f"{os.fspath(path)}: {what}{error}") from error
+        raise ValueError(f"{os.fspath(path)}: {error}") from error
     except BROKEN as error:
-        reason = " ".join(str(error).split())
-        if isinstance(error, KeyError):
-            reason = f"it has no entry {reason}"
-        elif not isinstance(error, ValueError | SafetensorError | csv.Error):
-            reason = f"it is damaged: {reason}"
-        raise ValueError(f"{os.fspath(path)}: {what}{reason}") from error
+        raise ValueError(f"{os.fspath(path)}: {why(error)}") from error
+
+
+def why(error: Exception) -> str:
+    """What an error that a broken file has provoked says of it."""
+    reason = " ".join(str(error).split())
+    if isinstance(error, KeyError):
+        return f"it has no entry {reason}"
+    return reason if isinstance(error, ValueError | csv.Error) else f"it is damaged: {reason}"
 
 
 @contextmanager
@@ -69,7 +75,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Yields
     ------
     file : binary file
-        A new file in the same folder. If the block raises, it vanishes, and ``path`` is as it was.
+        A new file in the same folder. If the block raises, it vanishes, and ``path`` is as it was. If the process is
+        killed, it stays until the next time that somebody replaces the same ``path``.
 
     Raises
     ------
@@ -89,24 +96,65 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     target = os.path.realpath(path)
     exists = os.path.exists(target)
     if exists and not os.path.isfile(target):
-        with open(target, "wb") as file:
-            yield file
+        with open(target, "wb") as special:
+            yield special
         return
-    temporary = os.path.join(os.path.dirname(target), f".pegasos-{secrets.token_hex(8)}")
+    own = os.path.join(os.path.dirname(target), f".pegasos-{_digest(os.path.basename(target))}-")
     try:
-        with open(temporary, "xb") as file:
+        _forget_killed(own)
+        file = _created(own)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    try:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if exists:
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
+            if exists:
+                shutil.copymode(target, file.name)
+            if fcntl:
+                # While it is locked: nobody takes it for one whose writer was killed.
+                os.replace(file.name, target)
+        if not fcntl:
+            os.replace(file.name, target)
     except BaseException as error:
         with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename == temporary:
+            os.unlink(file.name)
+        if isinstance(error, OSError) and error.filename == file.name:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+
+
+def _created(own: str) -> IO[bytes]:
+    """A new file that is locked as long as it is open."""
+    while True:
+        file = open(f"{own}{secrets.token_hex(8)}", "xb")
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        # Before it was locked somebody may have taken it for one whose writer was killed.
+        if os.path.exists(file.name):
+            return file
+        file.close()
+
+
+def _forget_killed(own: str) -> None:
+    """Removes files of such names that nobody writes to."""
+    folder = os.path.dirname(own)
+    for name in os.listdir(folder):
+        if not name.startswith(os.path.basename(own)):
+            continue
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            if fcntl:
+                with open(path, "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+            else:
+                os.unlink(path)
 
 
 def check_writable(path: Path) -> None:

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pegasos._base import Run, _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, sound, thread_count
+from pegasos._data import Data, as_data, explaining, sound
 from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
 from pegasos._steps import first_step, half_life
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from typing import Self

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from pegasos._base import Run, _PegasosBase
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, sound, thread_count
+from pegasos._data import Data, as_data, explaining, sound
 from pegasos._steps import half_life
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,8 +28,9 @@ from tqdm import tqdm
 from pegasos import _core
 from pegasos._base import Interrupted, Run
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, rows_of, scale_advice, thread_count, with_stored
+from pegasos._data import Data, as_data, explaining, rows_of, scale_advice, with_stored
 from pegasos._refit import RefittedMachine
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

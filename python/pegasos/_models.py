@@ -1,45 +1,42 @@
-"""Models in files.
+"""What model files say of estimators: the way there, and the way back.
 
 A model file is one safetensors file. Its tensors are the arrays of the trainer; its metadata has
 one entry, ``"pegasos"``, a JSON text that holds everything else, the SHA-256 of every tensor and of
-itself among it. So a file that was damaged is refused. Nothing in it is ever executed, every number is
-compared with the arrays that are there, or with its bounds: a file from a stranger can do no more than
-predict badly. `save` and `load` keep an estimator to the last bit, so that training can go on where it was.
+itself among it; ``src/model/file.rs`` reads and writes it. So a file that was damaged is refused. Nothing in it is ever
+executed, every number is compared with the arrays that are there, or with its bounds: a file from a stranger can do no more
+than predict badly. `described` and `restored` keep an estimator to the last bit, so that training can go on where it was,
+and the steps of a pipeline before it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors import numpy as safetensors
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Run
-from pegasos._core import Trainer, __version__
-from pegasos._files import naming, replacing
+from pegasos._core import FORMAT, Trainer, __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._machine import n_outputs
 from pegasos._online import OnlineGradientClassifier
+from pegasos._predictor import decode_classes
+from pegasos._preprocessing import described_step, restored_step
 from pegasos._projectron import ProjectronClassifier
 from pegasos._stream import Stream
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from pegasos._files import Path
-
     Estimator: TypeAlias = PegasosClassifier | KernelPegasosClassifier | ProjectronClassifier
 
-#: The number of the format that `save` writes and `load` reads.
-FORMAT = 4
+#: The first format that is read; FORMAT is the one that is written.
+_FIRST_FORMAT = 4
 
 #: What earlier versions called a parameter.
 _RENAMED = {"refit": "refine", "refit_rounds": "refine_rounds"}
@@ -56,73 +53,26 @@ _CLASSES: dict[str, type[Estimator]] = {
 }
 
 
-def save(estimator: Estimator, path: Path) -> None:
-    """Write a fitted estimator to one safetensors file.
-
-    The file holds the parameters, the classes, what the last fit found (objective, duality gap,
-    loss curve, numbers of steps and epochs) and the whole state of training, so that `load` gives
-    an estimator that predicts the same to the last bit, and whose ``partial_fit`` goes on as that
-    of the original would. The file appears at once or not at all: a save that fails leaves what was
-    at ``path`` as it was.
-
-    Parameters
-    ----------
-    estimator : an estimator of this package
-        A fitted estimator.
-    path : str or path-like
-        The file to write.
-
-    Raises
-    ------
-    NotFittedError
-        The estimator is not fitted.
-    ValueError
-        The estimator is of a class that files cannot hold, or one of its parameters is: a
-        ``random_state`` that is no int and not None, a ``kernel`` that is a callable, a value out of
-        range, labels that are neither numbers nor strings.
-    OSError
-        The file cannot be written.
-
-    See Also
-    --------
-    load : The way back.
-
-    Notes
-    -----
-    Time and memory are those of three copies of the weights, of shape (problems, n_features), six
-    if iterates are averaged; of a kernel model three copies of its support vectors, of which features
-    that are 0 are left out if it was trained on sparse rows. Arrays among the parameters come back as
-    lists, tuples too; keys of ``class_weight`` keep their types.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> from sklearn.datasets import load_iris
-    >>> from pegasos import PegasosClassifier
-    >>> from pegasos.io import load, save
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = PegasosClassifier(multi_class="ovr", tol=None, random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "iris.safetensors")
-    ...     save(model, path)
-    ...     again = load(path)
-    >>> bool((again.coef_ == model.coef_).all())
-    True
-    """
+def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
+    """A fitted estimator, or a pipeline that ends with one, as a JSON object and arrays by name."""
+    tensors: dict[str, np.ndarray] = {}
+    steps, estimator = _parts_of(model)
+    told = [described_step(name, step) for name, step in steps]
     name = type(estimator).__name__
     if _CLASSES.get(name) is not type(estimator):
         rather = "; save its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
         raise ValueError(f"estimator must be a {' or '.join(_CLASSES)} to be saved, got a {name}{rather}")
     check_is_fitted(estimator, "_trainer")
     estimator._validate_params()
-    tensors: dict[str, np.ndarray] = {}
-    names = getattr(estimator, "feature_names_in_", None)
+    names = getattr(model, "feature_names_in_", None)
     params = estimator.get_params(deep=False)
+    defaults = type(estimator)().get_params(deep=False)
     state = {
         "format": FORMAT,
         "version": __version__,
         "class": name,
         "params": {param: _encode(value, param) for param, value in params.items()},
+        "given": [param for param, value in params.items() if not _same(value, defaults[param])],
         "classes": _encode_classes(estimator.classes_),
         "n_features": estimator.n_features_in_,
         "feature_names": None if names is None else _encode(names, "feature_names_in_"),
@@ -135,88 +85,33 @@ def save(estimator: Estimator, path: Path) -> None:
         "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
         "extra": _encode(estimator._extra(), "extra", tensors),
         "calibration": _encode(estimator._calibration_state(), "calibration", tensors),
+        "steps": _encode(told, "steps", tensors),
+        "pipeline": model.steps[-1][0] if isinstance(model, Pipeline) else None,
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
-        "checksums": {tensor: _digest(values.tobytes()) for tensor, values in tensors.items()},
     }
-    state["sha256"] = _digest(_text(state))
-    # One entry: several would be written in an order that differs from run to run.
-    metadata = {"pegasos": _text(state).decode()}
+    return json.dumps(state, allow_nan=False), {name: np.ascontiguousarray(values) for name, values in tensors.items()}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and value == default
+
+
+def _parts_of(model: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """The steps before an estimator, and the estimator."""
+    if not isinstance(model, Pipeline):
+        return [], model
+    *steps, (_, estimator) = model.steps
+    # Of these nothing is fitted.
+    return [(name, step) for name, step in steps if step not in (None, "passthrough")], estimator
+
+
+def restored(text: str, arrays: dict[str, np.ndarray]) -> Estimator | Pipeline:
+    """What `described` told of."""
+    state = json.loads(text, parse_constant=_no_constant)
     try:
-        content = safetensors.save(tensors, metadata)
-    except SafetensorError as error:
-        raise ValueError(f"the model does not fit into a safetensors file: {error}") from error
-    with replacing(path) as file:
-        file.write(content)
-
-
-def load(path: Path) -> Estimator:
-    """Read an estimator that `save` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to read.
-
-    Returns
-    -------
-    estimator : an estimator of this package
-        A fitted estimator: ``coef_`` or ``dual_coef_``, predictions and whatever ``partial_fit``
-        makes of further examples are those of the one that was saved.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read; FileNotFoundError if there is none.
-    ValueError
-        The file is damaged, is no model file, or was written by a version of the package whose
-        format this one does not know. The message names the file.
-
-    See Also
-    --------
-    save : The way there, with an example.
-
-    Notes
-    -----
-    Time and memory are those of three copies of the weights. Whoever changes a file and its checksums as well can
-    change predictions, but to finite numbers only.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from pegasos.io import load
-    >>> import numpy as np
-    >>> from safetensors.numpy import save_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "theirs.safetensors")
-    ...     save_file({"weight": np.zeros(3)}, path)
-    ...     try:
-    ...         load(path)
-    ...     except ValueError as error:
-    ...         print(os.path.relpath(str(error), folder))
-    theirs.safetensors: not a model file of pegasos: it is a safetensors file, but not one of ours
-    """
-    with open(path, "rb"):
-        pass  # What is wrong with a path is an OSError, and said by the system.
-    with (
-        naming(path, "not a model file of pegasos: "),
-        safe_open(os.fspath(path), framework="np") as file,
-    ):
-        metadata = file.metadata() or {}
-        if "pegasos" not in metadata:
-            raise ValueError("it is a safetensors file, but not one of ours")
-        state = json.loads(metadata["pegasos"], parse_constant=_no_constant)
-        try:
-            return _restore(state, file)
-        except (MemoryError, OverflowError) as error:
-            raise ValueError(f"it asks for more than there is: {error}") from error
-
-
-def _text(state: dict[str, Any]) -> bytes:
-    return json.dumps(state, allow_nan=False).encode()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+        return _restore(state, _Tensors(arrays))
+    except (MemoryError, OverflowError) as error:
+        raise ValueError(f"it asks for more than there is: {error}") from error
 
 
 def _no_constant(name: str) -> None:
@@ -224,38 +119,25 @@ def _no_constant(name: str) -> None:
 
 
 class _Tensors:
-    """The tensors of a file: each must be asked for once, and hold finite numbers, those that were written."""
+    """The tensors of a file: each must be asked for once."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._left = set(file.keys())
-        self._found: dict[str, str] = {}
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._left = arrays
 
     def get_tensor(self, name: str) -> np.ndarray:
-        values: np.ndarray = self._file.get_tensor(name)
         if name not in self._left:
-            raise ValueError(f"it asks twice for the tensor {name!r}")
-        self._left.remove(name)
-        self._found[name] = _digest(values.tobytes())
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise ValueError(f"the numbers of {name} must be finite")
-        return values
+            raise ValueError(f"it asks for a tensor {name!r} that is not there, or twice")
+        return self._left.pop(name)
 
-    def verify(self, checksums: dict[str, str]) -> None:
+    def verify(self) -> None:
         if self._left:
             raise ValueError(f"it has a tensor {min(self._left)!r} that means nothing")
-        for name, found in self._found.items():
-            if checksums[name] != found:
-                raise ValueError(f"it is damaged: the checksum of {name} is another")
 
 
-def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
-    """The estimator that `save` described by ``state``, its arrays taken from ``tensors``."""
-    if not isinstance(state, dict):
-        raise ValueError("it does not hold an estimator")
-    if state["format"] != FORMAT:
-        raise ValueError(f"its format is {state['format']!r}, this version reads format {FORMAT}")
-    tensors = _Tensors(tensors)
+def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
+    """The estimator that ``state`` describes, its arrays taken from ``tensors``."""
+    if state["format"] not in range(_FIRST_FORMAT, FORMAT + 1):
+        raise ValueError(f"its format is {state['format']!r}, this version reads formats {_FIRST_FORMAT} to {FORMAT}")
     if state["class"] not in _CLASSES:
         raise ValueError(f"it holds a {state['class']!r}, not a {' or '.join(_CLASSES)}")
     estimator = _CLASSES[state["class"]]()
@@ -271,7 +153,7 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
         raise ValueError(f"it decides what cannot be decided: {decided}")
     validate_parameter_constraints(estimator._parameter_constraints, decided, type(estimator).__name__)
     estimator._decided = decided
-    classes = _decode_classes(state["classes"])
+    classes = decode_classes(state["classes"])
     n_features = _whole(state, "n_features")
     estimator.n_features_in_ = n_features
     if state["feature_names"] is not None:
@@ -310,12 +192,19 @@ def _restore(state: dict[str, Any], tensors: Any) -> Estimator:
     found = trainer.result()
     if len(classes) == 1 and (np.any(found[0]) or (kind == "linear" and np.any(found[1]))):
         raise ValueError("a model of one class must have learned nothing")
-    # Last, as they say least of what is wrong.
-    tensors.verify(state["checksums"])
-    told = {key: value for key, value in state.items() if key != "sha256"}
-    if _digest(_text(told)) != state["sha256"]:
-        raise ValueError("it is damaged: its checksum is another")
-    return estimator
+    # Once there were none.
+    steps = [restored_step(step, n_features) for step in _decode(state.get("steps", []), tensors)]
+    tensors.verify()
+    name = state.get("pipeline")
+    if name is None and not steps:
+        return estimator
+    if not isinstance(name, str):
+        raise ValueError(f"an estimator behind other steps must have a name, got {name!r}")
+    if steps and hasattr(estimator, "feature_names_in_"):
+        # Those of the rows that the pipeline takes; its estimator sees arrays.
+        steps[0][1].feature_names_in_ = estimator.feature_names_in_
+        del estimator.feature_names_in_
+    return Pipeline([*steps, (name, estimator)])
 
 
 def _mapped_features(extra: Any, n_features: int) -> int:
@@ -418,20 +307,6 @@ def _encode_classes(classes: np.ndarray) -> dict[str, Any]:
     if kind in "biu" or (kind == "f" and classes.dtype.itemsize <= 8):
         return {"dtype": classes.dtype.name, "values": values}
     raise ValueError(f"classes_ must be numbers or strings to be saved, got {classes!r}")
-
-
-def _decode_classes(state: dict[str, Any]) -> np.ndarray:
-    dtype, values = np.dtype(state["dtype"]), state["values"]
-    # The name of a dtype has no width of strings, which could be any.
-    if dtype.kind not in "biufUO" or dtype.name != state["dtype"]:
-        raise ValueError(f"classes cannot have dtype {state['dtype']!r}")
-    text = dtype.kind in "UO"
-    if not all(isinstance(value, str) == text for value in values):
-        raise ValueError(f"classes of dtype {dtype} cannot be {values}")
-    classes = np.array(values, dtype=dtype)
-    if classes.ndim != 1 or not len(classes) or not np.all(classes[1:] > classes[:-1]):
-        raise ValueError(f"classes must be one or more, in rising order, got {values}")
-    return classes
 
 
 def _encode_stream(stream: Stream | None) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from pegasos._core import Refit
-from pegasos._data import explaining, thread_count
+from pegasos._data import explaining
 from pegasos._linear import PegasosClassifier
 from pegasos._search import linear_solver
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from pegasos._data import Data

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos._base import Run, warn_of_gap
 from pegasos._budget import BudgetedMachine
 from pegasos._core import Refit
-from pegasos._data import Data, explaining, thread_count
+from pegasos._data import Data, explaining
 from pegasos._linear import PegasosClassifier
 from pegasos._stream import Stream
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -23,9 +23,10 @@ from tqdm import tqdm
 
 from pegasos._base import Interrupted, NoBar
 from pegasos._calibration import METHODS, Calibration
-from pegasos._data import Data, explaining, thread_count
+from pegasos._data import Data, explaining
 from pegasos._machine import votes_of_pairs
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

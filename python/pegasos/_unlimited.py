@@ -6,7 +6,8 @@ from scipy.sparse import issparse
 
 from pegasos._base import Run, warn_of_gap
 from pegasos._budget import Room
-from pegasos._data import Data, is_positive, thread_count
+from pegasos._data import Data, is_positive
+from pegasos._threads import thread_count
 
 #: Sparse kernel matrices of more rows are not looked at as a whole.
 _MOST_DENSE = 16384

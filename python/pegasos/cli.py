@@ -16,21 +16,16 @@ import time
 import warnings
 from contextlib import suppress
 from io import StringIO
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
-from sklearn.model_selection import train_test_split
-
-from pegasos import io
+# Whatever takes long to import is imported where it is needed: nobody who asks for help waits for scikit-learn.
 from pegasos._core import __version__
-from pegasos._files import check_writable
-from pegasos._kernel import KernelPegasosClassifier
-from pegasos._linear import PegasosClassifier
-from pegasos._machine import KernelMachine
+from pegasos._options import BY_PARAM, EXAMPLES, ONE_OF, TABLE, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from pegasos._predictor import Predictor
 
 __all__ = ["main"]
 
@@ -124,181 +119,12 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 # -- options
 
 
-class Option(NamedTuple):
-    """A row of the table: an option, or an argument that is known by its place."""
-
-    #: What it is called, and in capitals what stands for its value.
-    names: str
-    #: The parameter of an estimator that it sets, and whose default it has; or none.
-    param: str | None
-    #: What reads the value, or a list of choices (None: the words that the estimator takes), or what a switch sets.
-    value: Callable[[str], Any] | list[str] | bool | None
-    text: str
-    #: The value where it is not given and is no parameter; ... if it must be given.
-    otherwise: Any = None
-
-
-def _reader(number: Callable[[str], Any], want: str, **words: Any) -> Callable[[str], Any]:
-    """Reads a number, or a word that means something else."""
-
-    def read(text: str) -> Any:
-        if text.lower() in words:
-            return words[text.lower()]
-        try:
-            return number(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be {want}, got {text!r}") from None
-
-    return read
-
-
-def _fraction(text: str) -> float:
-    if not 0.0 < float(text) < 1.0:
-        raise ValueError
-    return float(text)
-
-
-def _column(text: str) -> str | int | None:
-    with suppress(ValueError):
-        return int(text)
-    return None if text.lower() == "none" else text
-
-
-_COUNT = _reader(int, "an int or 'none'", none=None)
-_BUDGET = _reader(int, "an int, 'none' or 'auto'", none=None, auto="auto")
-_STRENGTH = _reader(float, "a number or 'auto'", auto="auto")
-_WIDTH = _reader(float, "a number, 'scale' or 'auto'", scale="scale", auto="auto")
-_TOLERANCE = _reader(float, "a number or 'none'", none=None)
-_OFFSET = _reader(float, "a number or 'auto'", auto="auto")
-_MEAN = _reader(
-    int,
-    "'yes', 'no', 'uniform', 'polynomial' or the number of a step",
-    **{"yes": True, "no": False, "uniform": "uniform", "polynomial": "polynomial"},
-)
-_PART = _reader(_fraction, "a number between 0 and 1")
-
-_READING = [
-    Option("--format", None, ["svmlight", "csv", "tsv", "npz"], "the format of DATA (default: what its ending says)"),
-    Option("--label COLUMN", None, _column, "the column of a .csv or .tsv file that holds the labels: its name in "
-        "the header, or its number, counted from 0, or from the end if negative; 'none' if there is none (default: "
-        "the last)", -1),
-]
-
-#: Stands for the heading of options that exclude one another.
-_ONE_OF = "one of"
-
-#: The commands, the heading in their help, and what they take.
-_TABLE: list[tuple[str, str | None, list[Option]]] = [
-    ("train", None, [
-        Option("DATA", None, str, "the examples to learn from; see below"),
-        Option("-o --output MODEL", None, str, "the file to write the model to", ...),
-    ]),
-    ("train", "the problem", [
-        Option("--loss", "loss", None, "what an example costs"),
-        Option("--alpha A", "alpha", _STRENGTH, "strength of the regularisation, > 0: smaller fits the examples more "
-            "closely and takes longer; C of other solvers is 1/(alpha n), and 'auto' is C=1"),
-        Option("--multi-class", "multi_class", None, "how more than two classes are told apart: all in one problem "
-            "(hinge loss only), each from the others or, with --kernel, each from each"),
-        Option("--no-intercept", "fit_intercept", False, "no constant is added to the scores"),
-        Option("--class-weight", "class_weight", None, "'balanced' makes every class as important as any other, "
-            "however rare"),
-        Option("--calibration", "calibration", None, "make probabilities of scores, for predict --proba: by a logistic "
-            "function of each, by the softmax of all over a temperature, or by a rising step function; takes five fits "
-            "more"),
-    ]),
-    ("train", "kernel machines", [
-        Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], "train a kernel machine "
-            "(default: a linear model)"),
-        Option("--gamma G", "gamma", _WIDTH, "of the kernel; 'scale' is 1 over the number of features and their "
-            "variance, 'auto' 1 over their number"),
-        Option("--degree N", "degree", int, "of 'poly'"),
-        Option("--coef0 C", "coef0", float, "of 'poly' and 'sigmoid'"),
-        Option("--metric", "metric", None, "of 'rbf': learn first in which directions scores change, by a weight for each "
-            "feature, by a matrix, or by whatever does better, if anything does; takes ten fits more or so"),
-        Option("--budget B", "budget", _BUDGET, "the most support vectors there may be: constant time and memory, "
-            "however many the examples; 'none' keeps all, 'auto' up to 50,000 examples and 1000 for more"),
-        Option("--maintenance", "maintenance", None, "what happens to a support vector too many: it is merged with "
-            "another, projected onto the others, or one is removed"),
-        Option("--no-refine", "refine", False, "on a budget, leave the coefficients as the passes have left them; else "
-            "the support vectors get the best there are"),
-    ]),
-    ("train", "when to stop", [
-        Option("--max-iter N", "max_iter", int, "epochs, passes over the examples"),
-        Option("--tol TOL", "tol", _TOLERANCE, "stop when the objective is proved to be within this fraction of its "
-            "minimum or, where nothing can be proved, when the loss stops falling by this much; 'none' runs all epochs "
-            "and skips the cost of looking"),
-    ]),
-    ("train", "how to get there", [
-        Option("--solver", "solver", None, "steps of Pegasos, dual coordinate ascent, or one and then the other"),
-        Option("--shards K", "shards", int, "parts of the examples that are learned from side by side, their models "
-            "averaged after each epoch"),
-        Option("--learning-rate", "learning_rate", None, "step sizes: 1/(alpha t), eta0/t^power_t, or eta0"),
-        Option("--eta0 ETA", "eta0", float, "see --learning-rate"),
-        Option("--power-t P", "power_t", float, "see --learning-rate"),
-        Option("--t0 T0", "t0", _OFFSET, "added to t in the step sizes, which tames the first steps; 'auto' adds what "
-            "the loss needs"),
-        Option("--projection", "projection", True, "after each step, go back into the ball that holds the optimum; no "
-            "gap is certified then"),
-        Option("--average {yes,no,uniform,polynomial,N}", "average", _MEAN, "the model is a mean of all steps' "
-            "results: all weigh alike (uniform), late ones more (polynomial), or alike from step N on; 'yes' is "
-            "polynomial, and the recent results of kernel machines, 'no' the last alone"),
-        Option("--batch-size K", "batch_size", int, "examples to a step"),
-        Option("--sampling", "sampling", None, "the order of the examples: shuffled anew in each epoch, shuffled in "
-            "blocks (for data larger than the caches), drawn with replacement, or as stored"),
-        Option("--seed INT", "random_state", int, "an int makes runs repeatable"),
-        Option("--jobs N", "n_jobs", _COUNT, "threads; more than one helps only with more than two classes; none is "
-            "one for each core"),
-    ]),
-    ("train", "data and output", [
-        *_READING,
-        Option("--float32", None, True, "keep features and weights in single precision: half the memory, somewhat "
-            "faster"),
-        Option("--test-size FRACTION", None, _PART, "hold out this fraction of the examples, each class in proportion, "
-            "and report the accuracy on it (default: train on all)"),
-        Option("-q --quiet", None, True, "no progress bar (there is none unless stderr is a terminal) and no summary"),
-    ]),
-    ("predict evaluate", None, [Option("MODEL", None, str, "a model file that 'pegasos train' wrote")]),
-    ("predict", None, [
-        Option("DATA", None, str, "examples, labels in it are ignored and may be missing; see below"),
-        *_READING,
-        Option("-o --output FILE", None, str, "write there, not to stdout"),
-    ]),
-    ("predict", _ONE_OF, [
-        Option("--scores", None, True, "print scores instead of labels, separated by tabs: one for each class in the "
-            "order of 'pegasos info', or, for two classes, one that is positive for the second"),
-        Option("--proba", None, True, "print probabilities instead of labels, one for each class, separated by tabs; "
-            "only for models trained with --calibration or --loss log_loss"),
-    ]),
-    ("evaluate", None, [Option("DATA", None, str, "examples, with labels; see below"), *_READING]),
-    ("info", None, [Option("MODEL", None, str, "a model file")]),
-]
-
-#: The option for each parameter.
-_OPTIONS = {
-    option.param: option.names.split()[0] for _, _, options in _TABLE for option in options if option.param
-}
-
-_EXAMPLES = """\
-examples:
-  pegasos train train.svm -o model.safetensors --alpha 1e-5 --test-size 0.1
-  pegasos train iris.csv -o iris.safetensors --label species --loss log_loss --alpha 0.01 --seed 0
-  pegasos train letters.csv -o letters.safetensors --kernel rbf --gamma 0.25 --budget 500
-  pegasos predict iris.safetensors new.csv --proba -o probabilities.tsv
-
-DATA is told by its ending:
-  .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2
-  .csv .tsv                     with or without a header; the last column is the label, or --label
-  .npz                          arrays X and y, or X_train and y_train, or a CSR matrix's and y
-or by --format. "-" is the standard input, in svmlight format unless --format says another.
-"""
-
-
 class _Parser(argparse.ArgumentParser):
     """Says which command is wrong in the usage, not in the message."""
 
     def __init__(self, **keywords: Any) -> None:
         layout = argparse.RawDescriptionHelpFormatter
-        super().__init__(epilog=_EXAMPLES, formatter_class=layout, allow_abbrev=False, **keywords)
+        super().__init__(epilog=EXAMPLES, formatter_class=layout, allow_abbrev=False, **keywords)
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -313,10 +139,10 @@ def _parser() -> _Parser:
     for name, (command, text) in _COMMANDS.items():
         parsers[name] = added.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         parsers[name].set_defaults(command=command)
-    for commands, heading, options in _TABLE:
+    for commands, heading, options in TABLE:
         for name in commands.split():
             place: argparse._ActionsContainer = parsers[name]
-            if heading == _ONE_OF:
+            if heading == ONE_OF:
                 place = parsers[name].add_mutually_exclusive_group()
             elif heading:
                 place = parsers[name].add_argument_group(heading)
@@ -342,7 +168,7 @@ def _add(place: argparse._ActionsContainer, option: Option) -> None:
     elif callable(option.value):
         keywords |= {"type": option.value, "metavar": metavar}
     else:
-        keywords |= {"choices": option.value or _words(option.param)}
+        keywords |= {"choices": option.value}
     if option.param is not None:
         keywords |= {"help": _with_default(option), "dest": option.param, "default": argparse.SUPPRESS}
     elif names:
@@ -350,36 +176,25 @@ def _add(place: argparse._ActionsContainer, option: Option) -> None:
     place.add_argument(*(names or [str(metavar).lower()]), **keywords)
 
 
-def _takers(param: str | None) -> list[Any]:
-    """The estimators that have a parameter."""
-    return [each for each in (PegasosClassifier, KernelPegasosClassifier) if param in each._parameter_constraints]
-
-
-def _words(param: str | None) -> list[str]:
-    """The strings that an estimator takes for a parameter."""
-    return sorted({word for taker in _takers(param) for word in taker._parameter_constraints[param][0].options})
-
-
 def _with_default(option: Option) -> str:
     """What an option is for, and the default of its parameter unless a switch or the text tells of it."""
     if option.value is False or "(default" in option.text:
         return option.text
-    defaults = [_spelt(getattr(taker(), str(option.param))) for taker in _takers(option.param)]
+    defaults = [default for default in option.defaults if default is not None]
     with_kernel = f", with --kernel {defaults[-1]}" if defaults[-1] != defaults[0] else ""
     return f"{option.text} (default: {defaults[0]}{with_kernel})"
-
-
-def _spelt(value: Any) -> str:
-    """A value as the command line spells it."""
-    if value is None:
-        return "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 # -- commands
 
 
 def _train(arguments: argparse.Namespace) -> None:
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    from pegasos import io
+    from pegasos._files import check_writable
+
     # A model that took hours must not be lost to a misspelt folder.
     check_writable(arguments.output)
     # Nor must hours be spent on options that do not fit together.
@@ -389,26 +204,29 @@ def _train(arguments: argparse.Namespace) -> None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
         X = X.astype(np.float32)
-    model = _estimator(arguments)
+    estimator = _estimator(arguments)
     held_out: Any = None
     if arguments.test_size is not None:
-        sizes = {"test_size": arguments.test_size, "stratify": y, "random_state": model.random_state}
+        sizes = {"test_size": arguments.test_size, "stratify": y, "random_state": estimator.random_state}
         X, X_test, y, y_test = train_test_split(X, y, **sizes)
         held_out = X_test, y_test
-    model.set_params(verbose=int(sys.stderr.isatty() and not arguments.quiet))
+    estimator.set_params(verbose=int(sys.stderr.isatty() and not arguments.quiet))
+    model = _behind_a_scaler(estimator, X) if arguments.scale else estimator
     start = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - start
-    io.save(model.set_params(verbose=0), arguments.output)
+    estimator.set_params(verbose=0)
+    io.save(model, arguments.output)
     if arguments.quiet:
         return
     n, d = X.shape
     lines = {
         "examples": f"{n:,} x {d:,} features",
-        "classes": _classes(model),
-        "epochs": f"{model.n_iter_:,}",
-        "time": f"{seconds:.2f} s ({model.n_iter_ * n / seconds:,.0f} rows/s)",
-        **_objective(model),
+        "classes": _classes(estimator.classes_),
+        "epochs": f"{estimator.n_iter_:,}",
+        "time": f"{seconds:.2f} s ({estimator.n_iter_ * n / seconds:,.0f} rows/s)",
+        **_cost_of_budget(getattr(estimator, "mean_gradient_error_", 0.0) if _bounded(estimator) else None),
+        **_objective(estimator.objective_, estimator.dual_objective_, bounded=_bounded(estimator)),
         "training accuracy": f"{model.score(X, y):.4f}",
     }
     if held_out:
@@ -416,23 +234,40 @@ def _train(arguments: argparse.Namespace) -> None:
     _print_aligned(lines | {"model": arguments.output})
 
 
+def _bounded(estimator: Any) -> bool:
+    return "budget" in estimator.get_params() and estimator._choice("budget") is not None
+
+
+def _behind_a_scaler(estimator: Any, X: Any) -> Any:
+    """A pipeline that scales rows like these first."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    return make_pipeline(MaxAbsScaler() if hasattr(X, "tocsr") else StandardScaler(), estimator)
+
+
 def _estimator(arguments: argparse.Namespace) -> Any:
     """The estimator that the options describe."""
-    given = {param: value for param, value in vars(arguments).items() if param in _OPTIONS}
+    from pegasos import KernelPegasosClassifier, PegasosClassifier
+
+    given = {param: value for param, value in vars(arguments).items() if param in BY_PARAM}
     kernel = "kernel" in given
-    estimator = KernelPegasosClassifier if kernel else PegasosClassifier
     for param in given:
-        if estimator not in _takers(param):
-            raise ValueError(f"{_OPTIONS[param]} {'does not go with' if kernel else 'needs'} --kernel")
-    return estimator(**given)
+        if BY_PARAM[param].defaults[kernel] is None:
+            names = BY_PARAM[param].names.split()[0]
+            raise ValueError(f"{names} {'does not go with' if kernel else 'needs'} --kernel")
+    return (KernelPegasosClassifier if kernel else PegasosClassifier)(**given)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    model = io.load(arguments.model)
-    if arguments.proba and not hasattr(model, "predict_proba"):
+    from pegasos import io
+    from pegasos._predictor import Predictor
+
+    model = Predictor(arguments.model)
+    if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
-    X = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format).X
+    X = io.read_rows(arguments.data, label=arguments.label, model=model, format=arguments.format).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
@@ -448,15 +283,20 @@ def _predict(arguments: argparse.Namespace) -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
-    model = io.load(arguments.model)
-    X, y, _ = io.read(arguments.data, label=arguments.label, model=model, format=arguments.format)
+    from pegasos import io
+    from pegasos._predictor import Predictor
+
+    model = Predictor(arguments.model)
+    X, y, _ = io.read_rows(arguments.data, label=arguments.label, model=model, format=arguments.format)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))
     if ours != theirs:
         raise ValueError(f"{arguments.data}: its labels are {theirs}, those of the model {ours}")
     guess = model.predict(X)
-    right = int(np.sum(guess == y))
+    from sklearn.metrics import precision_recall_fscore_support
+
+    right = int((guess == y).sum())
     unseen = sorted(set(y.tolist()) - set(model.classes_.tolist()))
     labels = [*model.classes_.tolist(), *unseen]
     columns = precision_recall_fscore_support(y, guess, labels=labels, zero_division=0.0)
@@ -469,48 +309,59 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> None:
-    model = io.load(arguments.model)
-    defaults = type(model)().get_params(deep=False)
-    params = model.get_params(deep=False).items()
-    changed = [f"{name}={reprlib.repr(value)}" for name, value in params if value != defaults[name]]
-    if isinstance(model, KernelMachine):
-        coefs = model.dual_coef_
-        holds = {"support vectors": f"{coefs.shape[1]:,}, {coefs.dtype}"}
-    else:
-        coefs = model.coef_
-        holds = {"weights": f"{np.count_nonzero(coefs):,} nonzero of {coefs.size:,}, {coefs.dtype}"}
+    from pegasos._predictor import Predictor
+
+    model = Predictor(arguments.model)
+    about, trainer = model.about, model.about["trainer"]
+    # A file of an earlier version does not say which parameters were given.
+    given = {name: about["params"][name] for name in about.get("given", about["params"])}
     lines = {
-        "class": type(model).__name__,
-        "format": str(io.FORMAT),
-        "parameters": ", ".join(changed) or "all at their defaults",
-        "classes": _classes(model),
+        "class": about["class"],
+        "format": str(about["format"]),
+        "parameters": ", ".join(f"{name}={reprlib.repr(value)}" for name, value in given.items()) or "all at their defaults",
+        "classes": _classes(model.classes_),
         "features": f"{model.n_features_in_:,}",
-        **holds,
-        "steps": f"{model.t_:,}",
+        **{f"step {k}": step["class"] for k, step in enumerate(about.get("steps", []), 1)},
+        **_holds(model, trainer["dtype"]),
+        "steps": f"{trainer['t']:,}",
     }
-    _print_aligned(lines | _objective(model))
+    bounded = model.is_bounded
+    lines |= _cost_of_budget(trainer["gradient_error"] / max(1, trainer["steps"]) if bounded else None)
+    _print_aligned(lines | _objective(_number(about["objective"]), _number(about["dual_objective"]), bounded=bounded))
 
 
-def _classes(model: Any, most: int = 20) -> str:
-    names = [str(label) for label in model.classes_[:most].tolist()]
-    if len(model.classes_) > most:
+def _number(value: Any) -> float:
+    return float(value["float"]) if isinstance(value, dict) else float(value)
+
+
+def _holds(model: Predictor, dtype: str) -> dict[str, str]:
+    if model.n_vectors is not None:
+        return {"support vectors": f"{model.n_vectors:,}, {dtype}"}
+    nonzero, size = model.n_weights
+    return {"weights": f"{nonzero:,} nonzero of {size:,}, {dtype}"}
+
+
+def _classes(classes: Any, most: int = 20) -> str:
+    names = [str(label) for label in classes[:most].tolist()]
+    if len(classes) > most:
         names.append("...")
-    return f"{len(model.classes_):,}: {', '.join(names)}"
+    return f"{len(classes):,}: {', '.join(names)}"
 
 
-def _objective(model: Any) -> dict[str, str]:
-    lines = {}
-    if isinstance(model, KernelMachine) and model._choice("budget") is not None:
-        lines["mean gradient error"] = f"{model.mean_gradient_error_:.4g}, for the budget"
-        if math.isnan(model.objective_):
-            # Without a refit none is evaluated, and none is what a stream minimises.
-            return lines
-    objective, gap = model.objective_, model.duality_gap_
+def _cost_of_budget(mean_gradient_error: float | None) -> dict[str, str]:
+    if mean_gradient_error is None:
+        return {}
+    return {"mean gradient error": f"{mean_gradient_error:.4g}, for the budget"}
+
+
+def _objective(objective: float, dual: float, *, bounded: bool) -> dict[str, str]:
     if math.isnan(objective):
-        return lines | {"objective": "not evaluated", "duality gap": "none certified"}
+        # Without a refit none is evaluated on a budget, and none is what a stream minimises.
+        return {} if bounded else {"objective": "not evaluated", "duality gap": "none certified"}
+    gap = objective - dual
     relative = f", {gap / objective:.2%} of the objective" if objective else ""
     certified = "none certified" if math.isnan(gap) else f"{gap:.3g}{relative}"
-    return lines | {"objective": f"{objective:.6g}", "duality gap": certified}
+    return {"objective": f"{objective:.6g}", "duality gap": certified}
 
 
 def _print_aligned(lines: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ use crate::evaluation::Evaluation;
 use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
-use crate::linear::{Linear, LinearState};
+use crate::linear::Linear;
 use crate::loss::{Binary, Loss, MarginLoss, OneVsRest};
 use crate::memory;
 use crate::newton::Descent;
@@ -161,18 +161,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         if let Some(model) = &self.frozen {
             return Ok(model.clone());
         }
-        let results = self.results()?;
-        let n_features = results.first().map_or(0, Linear::n_features);
-        let in_scalar = |b: f64| S::from_f64(b).to_f64();
-        let outputs: usize = results.iter().map(Hypothesis::outputs).sum();
-        memory::check::<S>("the model", &[outputs, n_features])?;
-        let state = LinearState {
-            v: results.iter().flat_map(Linear::weights).collect(),
-            b: results.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
-            constant: 1.0,
-            ..LinearState::default()
-        };
-        let model = Arc::new(Linear::from_state(n_features, state)?);
+        let model = Arc::new(Linear::of_all(&self.results()?)?);
         self.frozen = Some(model.clone());
         Ok(model)
     }

@@ -55,9 +55,11 @@ pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
 use policy::Watch;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
-pub use refit::Solving;
 #[cfg(feature = "python")]
-pub(crate) use refit::{ROUGH, ROUGHER, most_epochs, worth};
+pub(crate) use refit::ROUGHER;
+pub use refit::Solving;
+#[cfg(feature = "files")]
+pub(crate) use refit::{ROUGH, most_epochs, worth};
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
 const LEAP_AFTER: usize = 5;

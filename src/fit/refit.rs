@@ -12,24 +12,24 @@ use crate::threads::side_by_side;
 
 /// Epochs of dual ascent for a problem, at most; more of few examples. Where so many do not do, lambda is too small for the
 /// data.
-#[cfg(feature = "python")]
+#[cfg(feature = "files")]
 pub(crate) fn most_epochs(n_examples: usize) -> usize {
     300.max(2_000_000 / n_examples.max(1))
 }
 
 /// The relative gap where none is asked for, and on the way through several lambda, of which accuracy chooses.
-#[cfg(feature = "python")]
+#[cfg(feature = "files")]
 pub(crate) const ROUGH: f64 = 1e-2;
 #[cfg(feature = "python")]
 pub(crate) const ROUGHER: f64 = 1e-1;
 
 /// As so many epochs a solution counts, at least: with as few as its visits, in trials, the steps after it undid it.
-#[cfg(feature = "python")]
+#[cfg(feature = "files")]
 const WORTH: u64 = 100;
 
 /// How many steps more a solution is worth for a trainer that has made `t`, so that those to come are so short that they
 /// spoil nothing.
-#[cfg(feature = "python")]
+#[cfg(feature = "files")]
 pub(crate) fn worth(visits: u64, n_examples: usize, t: u64) -> u64 {
     visits.max((WORTH * n_examples as u64).saturating_sub(t))
 }

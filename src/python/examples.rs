@@ -8,7 +8,7 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
-use super::trainer::Model;
+use super::trainer::Frozen;
 use super::{FIRST, MOST_AT_FIRST, in_pieces};
 use crate::examples::squared_norms;
 use crate::{Csr, Dense, Error, Index, Matrix, Scalar, memory};
@@ -63,14 +63,14 @@ pub(super) enum View<'a> {
 /// A scalar that NumPy knows.
 pub(super) trait Number: Scalar + Element {
     /// What predicts, of this scalar.
-    fn model(model: crate::Model<Self>) -> Model;
+    fn model(model: crate::Frozen<Self>) -> Frozen;
     /// The examples, if they are of this scalar.
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, Self>>;
 }
 
 impl Number for f32 {
-    fn model(model: crate::Model<f32>) -> Model {
-        Model::F32(model)
+    fn model(model: crate::Frozen<f32>) -> Frozen {
+        Frozen::F32(model)
     }
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, f32>> {
         if let View::F32(examples) = view { Some(examples) } else { None }
@@ -78,8 +78,8 @@ impl Number for f32 {
 }
 
 impl Number for f64 {
-    fn model(model: crate::Model<f64>) -> Model {
-        Model::F64(model)
+    fn model(model: crate::Frozen<f64>) -> Frozen {
+        Frozen::F64(model)
     }
     fn of<'v, 'a>(view: &'v View<'a>) -> Option<&'v crate::Examples<'a, f64>> {
         if let View::F64(examples) = view { Some(examples) } else { None }

@@ -9,7 +9,7 @@ use super::examples::{Number, View};
 use super::linear::Start;
 use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
-use super::trainer::{Facts, Made, Model, On, Problem, Task, no_budget};
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples,
@@ -371,8 +371,8 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         Ok(Box::new(On(self, data.of::<H::Scalar>()?)))
     }
 
-    fn model(&mut self) -> Result<Model, Error> {
-        Ok(H::Scalar::model(crate::Model::Kernel(KernelProblem::model(self)?)))
+    fn model(&mut self) -> Result<Frozen, Error> {
+        Ok(H::Scalar::model(crate::Frozen::Kernel(KernelProblem::model(self)?)))
     }
 
     fn parts(&self, made: &Made) -> Result<Told, Error> {

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
-use super::trainer::{Facts, Made, Model, On, Problem, Task};
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
 use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
 use crate::{
@@ -371,8 +371,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         Ok(Box::new(On(self, data.of::<S>()?)))
     }
 
-    fn model(&mut self) -> Result<Model, Error> {
-        Ok(S::model(crate::Model::Linear(LinearProblems::result(self)?)))
+    fn model(&mut self) -> Result<Frozen, Error> {
+        Ok(S::model(crate::Frozen::Linear(LinearProblems::result(self)?)))
     }
 
     fn parts(&self, _: &Made) -> Result<Told, Error> {

@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::examples::{Examples, Number};
-use super::trainer::{Model, Trainer};
+use super::trainer::{Frozen, Trainer};
 use super::{FIRST, Pool, first_of, in_pieces, numbers, unknown};
 use crate::{Agop, Error, Expansion, Hypothesis, Matrix, memory};
 
@@ -103,10 +103,10 @@ impl Metric {
     }
 }
 
-fn machine<S: Number>(model: &crate::Model<S>) -> Result<&Expansion<S>, Error> {
+fn machine<S: Number>(model: &crate::Frozen<S>) -> Result<&Expansion<S>, Error> {
     match model {
-        crate::Model::Kernel(w) => Ok(w),
-        crate::Model::Linear(_) => {
+        crate::Frozen::Kernel(w) => Ok(w),
+        crate::Frozen::Linear(_) => {
             Err(Error::parameter("trainer", "a linear one", "one of a machine with a kernel"))
         }
     }
@@ -114,7 +114,7 @@ fn machine<S: Number>(model: &crate::Model<S>) -> Result<&Expansion<S>, Error> {
 
 fn agop<S: Number>(
     py: Python<'_>,
-    model: &crate::Model<S>,
+    model: &crate::Frozen<S>,
     data: &crate::Examples<'_, S>,
     rows: &[usize],
     diagonal: bool,
@@ -148,15 +148,15 @@ pub(super) fn agop_of<'py>(
     let borrowed = examples.borrow(py)?;
     let view = borrowed.view(true)?;
     let mean = match &trainer.model(py)? {
-        Model::F32(w) => agop(py, w, view.of::<f32>()?, &rows, diagonal, threads),
-        Model::F64(w) => agop(py, w, view.of::<f64>()?, &rows, diagonal, threads),
+        Frozen::F32(w) => agop(py, w, view.of::<f32>()?, &rows, diagonal, threads),
+        Frozen::F64(w) => agop(py, w, view.of::<f64>()?, &rows, diagonal, threads),
     }?;
     Ok(PyArray1::from_vec(py, mean))
 }
 
 fn gradients<'py, S: Number>(
     py: Python<'py>,
-    model: &crate::Model<S>,
+    model: &crate::Frozen<S>,
     x: &Matrix<'_, S>,
     rows: &[usize],
     threads: usize,
@@ -183,7 +183,7 @@ pub(super) fn gradients_of<'py>(
     let borrowed = examples.borrow(py)?;
     let view = borrowed.view(true)?;
     match &trainer.model(py)? {
-        Model::F32(w) => gradients(py, w, view.of::<f32>()?.rows(), &rows, threads),
-        Model::F64(w) => gradients(py, w, view.of::<f64>()?.rows(), &rows, threads),
+        Frozen::F32(w) => gradients(py, w, view.of::<f32>()?.rows(), &rows, threads),
+        Frozen::F64(w) => gradients(py, w, view.of::<f64>()?.rows(), &rows, threads),
     }
 }

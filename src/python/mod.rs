@@ -5,6 +5,7 @@
 //!   that one thread may ask for the model while another trains; it tells what it was made with
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 
@@ -12,6 +13,7 @@ mod examples;
 mod kernel;
 mod linear;
 mod metric;
+mod model;
 mod parts;
 mod refit;
 mod trainer;
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::{Error, ErrorKind, threads};
@@ -47,6 +49,7 @@ impl From<Error> for PyErr {
         match error.kind() {
             ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
             ErrorKind::Memory { .. } => PyMemoryError::new_err(text),
+            ErrorKind::Io { .. } => PyOSError::new_err(text),
             _ => PyValueError::new_err(text),
         }
     }
@@ -221,6 +224,7 @@ fn numbers(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("FORMAT", crate::model::FORMAT)?;
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_class::<examples::Examples>()?;
@@ -230,6 +234,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trainer::Fit>()?;
     m.add_class::<refit::Refit>()?;
     m.add_class::<metric::Metric>()?;
+    m.add_class::<model::Model>()?;
+    m.add_function(wrap_pyfunction!(model::read_model, m)?)?;
+    m.add_function(wrap_pyfunction!(model::model_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
 }

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use super::examples::{Examples, Number, View};
 use super::linear::{Targets, margin_loss};
 use super::metric::Metric;
-use super::trainer::{Model, Trainer};
+use super::trainer::{Frozen, Trainer};
 use super::{FIRST, Left, Pool, in_pieces, lock, numbers, unknown, work};
 use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
@@ -107,13 +107,13 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
 fn problem<S: Number>(
     py: Python<'_>,
     pool: &Pool,
-    model: &crate::Model<S>,
+    model: &crate::Frozen<S>,
     classes: usize,
     multi_class: &str,
     metric: Option<&Metric>,
     (lambda, n_examples, bytes): (f64, usize, usize),
 ) -> PyResult<(Box<dyn Problem>, usize, usize)> {
-    let crate::Model::Kernel(model) = model else {
+    let crate::Frozen::Kernel(model) = model else {
         return Err(PyTypeError::new_err("trainer must be one with support vectors"));
     };
     let mut factor = py.detach(|| Factor::of(model))?;
@@ -206,8 +206,8 @@ impl Refit {
         let pool = Pool::new(threads, usize::MAX)?;
         let (sizes, classes) = ((alpha, n_examples, cache), trainer.made().classes);
         let (problem, rank, landmarks) = match trainer.model(py)? {
-            Model::F32(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
-            Model::F64(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
+            Frozen::F32(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
+            Frozen::F64(model) => problem(py, &pool, &model, classes, multi_class, metric, sizes),
         }?;
         Ok(Refit { problem: Mutex::new(problem), rank, landmarks })
     }

@@ -29,7 +29,7 @@ pub(super) trait Problem: Any + Send {
     /// See [`crate::Trainer::survives`].
     fn survives(&self, norm2: f64, weight: f64) -> bool;
     /// What predicts.
-    fn model(&mut self) -> Result<Model, Error>;
+    fn model(&mut self) -> Result<Frozen, Error>;
     /// All that it holds, but for ledgers and dual variables.
     fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
@@ -127,9 +127,9 @@ impl<S: Number> Task for On<'_, S> {
 
 /// What predicts, in its scalar.
 #[derive(Clone)]
-pub(super) enum Model {
-    F32(crate::Model<f32>),
-    F64(crate::Model<f64>),
+pub(super) enum Frozen {
+    F32(crate::Frozen<f32>),
+    F64(crate::Frozen<f64>),
 }
 
 /// What a trainer was made with; goes into pickles.
@@ -180,7 +180,7 @@ impl Trainer {
     }
 
     /// What predicts.
-    pub(super) fn model(&self, py: Python<'_>) -> PyResult<Model> {
+    pub(super) fn model(&self, py: Python<'_>) -> PyResult<Frozen> {
         Ok(self.with(py, |problem| problem.model())?)
     }
 
@@ -295,11 +295,11 @@ impl Trainer {
         let borrowed = examples.borrow(py)?;
         let view = borrowed.view(true)?;
         let scores = match (model, &view) {
-            (Model::F32(model), View::F32(x)) => scores(py, &model, x, threads),
-            (Model::F64(model), View::F64(x)) => scores(py, &model, x, threads),
+            (Frozen::F32(model), View::F32(x)) => scores(py, &model, x, threads),
+            (Frozen::F64(model), View::F64(x)) => scores(py, &model, x, threads),
             // Weights in another scalar than the rows'.
-            (Model::F32(model), View::F64(x)) => scores(py, &model.convert()?, x, threads),
-            (Model::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
+            (Frozen::F32(model), View::F64(x)) => scores(py, &model.convert()?, x, threads),
+            (Frozen::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
         }?;
         Ok(PyArray1::from_vec(py, scores))
     }
@@ -369,14 +369,14 @@ const FEW: usize = 512;
 
 fn scores<S: Number>(
     py: Python<'_>,
-    model: &crate::Model<S>,
+    model: &crate::Frozen<S>,
     data: &crate::Examples<'_, S>,
     threads: usize,
 ) -> PyResult<Vec<f64>> {
     let (n, outputs) = (data.len(), model.outputs());
     let scoring = py.detach(|| model.scoring(data.rows()))?;
     let mut scores = memory::zeros("the scores", &[n, outputs])?;
-    let tasks = if let crate::Model::Linear(_) = model { n / FEW } else { usize::MAX };
+    let tasks = if let crate::Frozen::Linear(_) = model { n / FEW } else { usize::MAX };
     let pool = Pool::new(threads, tasks)?;
     in_pieces(py, first_of(scoring.cost()), n, &mut |piece| {
         let out = &mut scores[piece.start * outputs..piece.end * outputs];

@@ -311,7 +311,8 @@ def test_scores_and_probabilities(run: Any, here: Path, model: PegasosClassifier
         status, out, _ = run(f"predict model bare.csv {option}")
         assert status == 0
         rows = [[float(cell) for cell in line.split("\t")] for line in out.splitlines()]
-        assert np.array(rows).tobytes() == want.tobytes()
+        # Exponentials of Rust's library, not of SciPy's.
+        assert np.allclose(rows, want, rtol=1e-13, atol=0.0)
 
 
 def test_calibrated_models_have_probabilities(run: Any, here: Path) -> None:
@@ -320,7 +321,7 @@ def test_calibrated_models_have_probabilities(run: Any, here: Path) -> None:
         status, out, _ = run("predict calibrated bare.csv --proba")
         rows = np.array([[float(cell) for cell in line.split("\t")] for line in out.splitlines()])
         assert status == 0 and rows.shape == (len(X), 3)
-        assert rows.tobytes() == io.load("calibrated").predict_proba(X).tobytes()
+        assert np.allclose(rows, io.load("calibrated").predict_proba(X), rtol=1e-12, atol=0.0)
 
 
 def test_two_classes_have_one_score(run: Any, here: Path) -> None:
@@ -407,7 +408,7 @@ def test_info(run: Any, here: Path, model: PegasosClassifier) -> None:
     found = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
     assert found == {
         "class": "PegasosClassifier",
-        "format": "4",
+        "format": "5",
         "parameters": "alpha=0.01, loss='log_loss', max_iter=20, random_state=0, tol=None",
         "classes": "3: maybe, no, yes",
         "features": "4",
@@ -477,7 +478,7 @@ def test_version(run: Any) -> None:
         ("predict model none.csv", "none.csv: No such file or directory"),
         ("predict model wide.csv", "wide.csv: .* 5 features, those of the model have 4"),
         ("predict model one.csv", "one.csv: .* 1 features, those of the model have 4"),
-        ("predict model nan.npz", "Input X contains NaN"),
+        ("predict model nan.npz", "X must be finite.*: row 0, column 0 holds NaN"),
         ("predict model bare.csv -o none/out", "none/out: No such file or directory"),
         ("predict model bare.csv --scores --proba", "not allowed with argument --scores"),
         ("predict hinge bare.csv --proba", "hinge: --proba needs a model trained with .*log_loss"),
@@ -581,23 +582,20 @@ def test_closed_outputs(here: Path, model: PegasosClassifier) -> None:
 
 IMPORTING = """
 import os, signal, sys, threading
-sys.argv[0] = {name!r}
+from pegasos.cli import main
 threading.Timer({after}, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    import pegasos
-finally:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+status = main(["train", "no-such-file.svm", "-o", "model"])
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.exit(status)
 """
 
 
 def test_interrupted_before_it_begins(run_script: Any) -> None:
-    """Ctrl-C while modules are imported is an interrupt for the command, and an exception for everybody else."""
+    """Ctrl-C while training imports what it needs."""
     # Some module may swallow an interrupt that comes while it is imported: then the next.
-    delays = (0.15, 0.2, 0.3)
-    done = [run_script(IMPORTING.format(name="/usr/bin/pegasos", after=after)) for after in delays]
+    done = [run_script(IMPORTING.format(after=after)) for after in (0.1, 0.2, 0.3)]
     assert any((ran.returncode, ran.stderr) == (130, "pegasos: interrupted\n") for ran in done)
-    done = [run_script(IMPORTING.format(name="script.py", after=after)) for after in delays]
-    assert any(ran.stderr.endswith("KeyboardInterrupt\n") for ran in done)
+
 
 
 def test_standard_input(run: Any, here: Path, model: PegasosClassifier) -> None:
@@ -634,5 +632,5 @@ def test_nothing_is_said_before_all_is_known(run: Any, here: Path, monkeypatch: 
     def fail(*_: Any, **__: Any) -> None:
         raise ValueError("too late")
 
-    monkeypatch.setattr("pegasos.cli.precision_recall_fscore_support", fail)
+    monkeypatch.setattr("sklearn.metrics.precision_recall_fscore_support", fail)
     assert run("evaluate model three.svm") == (2, "", "pegasos: error: too late\n")

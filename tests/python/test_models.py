@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 from pegasos import OnlineGradientClassifier, PegasosClassifier, io
-from pegasos._core import Trainer
+from pegasos._core import Trainer, model_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -295,13 +295,14 @@ def test_folders_and_missing_files(tmp_path: Path) -> None:
 def load_or_refuse(path: Path, content: bytes) -> bool:
     """Whether these bytes are a model; anything but a model or a ValueError fails the test."""
     path.write_bytes(content)
-    try:
-        model = io.load(path)
-    except ValueError as error:
-        assert str(error).startswith(f"{path}: not a model file of pegasos: ")
-        assert "\n" not in str(error)
-        return False
-    assert model.predict(np.zeros((2, model.n_features_in_))).shape == (2,)
+    for light in (True, False):
+        try:
+            model: Any = io.load(path, light=light)
+        except ValueError as error:
+            assert str(error).startswith(f"{path}: not a model file of pegasos: ")
+            assert "\n" not in str(error)
+            return False
+        assert model.predict(np.zeros((2, model.n_features_in_))).shape == (2,)
     return True
 
 
@@ -336,20 +337,22 @@ def test_files_of_other_kinds(content: bytes, tmp_path: Path) -> None:
 
 
 def changed(folder: Path, change: Change) -> Path:
-    """A model file, well formed as safetensors, but with its content changed."""
+    """A model file whose checksums are right, but with its content changed."""
     io.save(trained(average=True), folder / "model")
     with safe_open(folder / "model", framework="np") as file:
         state = json.loads(file.metadata()["pegasos"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}
+    del state["checksums"], state["sha256"]
     change(state, tensors)
-    safetensors.save_file(tensors, folder / "changed", {"pegasos": json.dumps(state)})
+    (folder / "changed").write_bytes(model_bytes(json.dumps(state), tensors))
     return folder / "changed"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s, t: s.update(format=1), "its format is 1, this version reads format 4"),
+        (lambda s, t: s.update(format=1), "its format is 1, this version reads formats 4 to 5"),
+        (lambda s, t: s.update(format=99), "its format is 99, this version reads formats 4 to 5"),
         (lambda s, t: s.update({"class": "Popen"}), "holds a 'Popen', not a .*PegasosClassifier"),
         (lambda s, t: s["params"].update(spin=1), "no parameter 'spin'"),
         (lambda s, t: s["params"].update(alpha=-1), "'alpha' parameter .* Got -1"),
@@ -369,7 +372,7 @@ def changed(folder: Path, change: Change) -> Path:
         (lambda s, t: s["trainer"].update(format=99), "must have format 2, got 99"),
         (lambda s, t: s["trainer"].update(t=-1), "damaged"),
         (lambda s, t: s["trainer"].update(problems=[]), "one problem for each target"),
-        (lambda s, t: t.pop("trainer.problems.1.v"), "not contain tensor trainer.problems.1.v"),
+        (lambda s, t: t.pop("trainer.problems.1.v"), "tensor 'trainer.problems.1.v' that is not there"),
         (
             lambda s, t: t.update({"trainer.problems.1.v": np.zeros(4)}),
             "v must have 5 entries, got 4",

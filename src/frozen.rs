@@ -20,25 +20,33 @@ const STORED: usize = 16;
 
 /// A model that no longer changes. A copy is O(1).
 #[derive(Clone, Debug)]
-pub enum Model<S> {
+pub enum Frozen<S> {
     /// Weights for every output.
     Linear(Arc<Linear<S>>),
     /// Support vectors, with coefficients for every output.
     Kernel(Arc<Expansion<S>>),
 }
 
-impl<S: Scalar> Model<S> {
+impl<S: Scalar> Frozen<S> {
     /// Number of scores of a row.
     pub fn outputs(&self) -> usize {
         match self {
-            Model::Linear(w) => w.outputs(),
-            Model::Kernel(w) => w.outputs(),
+            Frozen::Linear(w) => w.outputs(),
+            Frozen::Kernel(w) => w.outputs(),
+        }
+    }
+
+    /// About how many multiplications a row of so many features takes.
+    pub(crate) fn cost(&self, n_features: usize) -> usize {
+        match self {
+            Frozen::Linear(w) => w.outputs() * n_features,
+            Frozen::Kernel(w) => w.n_vectors() * (n_features + w.outputs()),
         }
     }
 
     /// This model for rows in another scalar; only linear ones have one. O(size of w).
-    pub fn convert<T: Scalar>(&self) -> Result<Model<T>, Error> {
-        let Model::Linear(w) = self else {
+    pub fn convert<T: Scalar>(&self) -> Result<Frozen<T>, Error> {
+        let Frozen::Linear(w) = self else {
             return Err(Error::parameter(
                 "X",
                 "another dtype",
@@ -46,14 +54,14 @@ impl<S: Scalar> Model<S> {
             ));
         };
         memory::check::<T>("the model", &[w.size()])?;
-        Ok(Model::Linear(Arc::new(w.convert())))
+        Ok(Frozen::Linear(Arc::new(w.convert())))
     }
 
     /// Makes ready to score rows of this matrix.
     pub fn scoring<'a>(&'a self, x: &'a Matrix<'a, S>) -> Result<Scoring<'a, S>, Error> {
         let mut panel = None;
         match self {
-            Model::Linear(w) => {
+            Frozen::Linear(w) => {
                 w.check_features(x.n_features())?;
                 // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
                 let sparse = if x.is_sparse() { x.n_features() / STORED } else { 0 };
@@ -61,7 +69,7 @@ impl<S: Scalar> Model<S> {
                     panel = w.panel().ok().flatten();
                 }
             }
-            Model::Kernel(w) => {
+            Frozen::Kernel(w) => {
                 w.check_features(x.n_features())?;
                 // The room that the products of a row need.
                 w.no_vectors().check_room(PANEL)?;
@@ -71,10 +79,10 @@ impl<S: Scalar> Model<S> {
     }
 }
 
-/// A model at work on a matrix; see [`Model::scoring`].
+/// A model at work on a matrix; see [`Frozen::scoring`].
 #[derive(Debug)]
 pub struct Scoring<'a, S> {
-    model: &'a Model<S>,
+    model: &'a Frozen<S>,
     panel: Option<LinearPanel<'a, S>>,
     x: &'a Matrix<'a, S>,
 }
@@ -82,11 +90,7 @@ pub struct Scoring<'a, S> {
 impl<S: Scalar> Scoring<'_, S> {
     /// About how many multiplications a row takes.
     pub fn cost(&self) -> usize {
-        let d = self.x.n_features();
-        match self.model {
-            Model::Linear(w) => w.outputs() * d,
-            Model::Kernel(w) => w.n_vectors() * (d + w.outputs()),
-        }
+        self.model.cost(self.x.n_features())
     }
 
     /// Writes the scores of these rows, one after the other, on the threads of the current rayon pool. Refuses rows whose
@@ -94,14 +98,14 @@ impl<S: Scalar> Scoring<'_, S> {
     pub fn scores(&self, rows: Range<usize>, out: &mut [f64]) -> Result<(), Error> {
         let first = rows.start;
         match (self.model, &self.panel) {
-            (Model::Linear(_), Some(panel)) => panel.scores_side_by_side(self.x, first, out),
-            (Model::Linear(w), None) => w.scores_side_by_side(self.x, first, out),
+            (Frozen::Linear(_), Some(panel)) => panel.scores_side_by_side(self.x, first, out),
+            (Frozen::Linear(w), None) => w.scores_side_by_side(self.x, first, out),
             // Else no product would meet what they hold.
-            (Model::Kernel(w), _) if w.n_vectors() == 0 => {
+            (Frozen::Kernel(w), _) if w.n_vectors() == 0 => {
                 out.fill(0.0);
                 return squared_norms(self.x, rows).map(drop);
             }
-            (Model::Kernel(w), _) => {
+            (Frozen::Kernel(w), _) => {
                 w.scores_side_by_side(self.x, &rows.collect::<Vec<_>>(), out);
             }
         }

@@ -1,0 +1,82 @@
+//! What classes are called.
+
+use std::fmt::Display;
+
+/// What a class is called.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub enum Label {
+    /// Of NumPy's booleans.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any finite number.
+    Float(f64),
+    /// A word.
+    Text(String),
+}
+
+impl Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Label::Bool(label) => label.fmt(f),
+            Label::Int(label) => label.fmt(f),
+            Label::Float(label) => write!(f, "{label:?}"),
+            Label::Text(label) => label.fmt(f),
+        }
+    }
+}
+
+impl Label {
+    /// The order that Python sorts labels of one kind in; kinds one after the other.
+    pub(super) fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
+        match (self, other) {
+            (Label::Float(a), Label::Float(b)) => a.total_cmp(b),
+            _ => self.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal),
+        }
+    }
+
+    pub(super) fn json(&self) -> serde_json::Value {
+        match self {
+            Label::Bool(label) => (*label).into(),
+            Label::Int(label) => (*label).into(),
+            Label::Float(label) => (*label).into(),
+            Label::Text(label) => label.clone().into(),
+        }
+    }
+}
+
+impl From<i64> for Label {
+    fn from(label: i64) -> Self {
+        Label::Int(label)
+    }
+}
+
+impl From<i32> for Label {
+    fn from(label: i32) -> Self {
+        Label::Int(label.into())
+    }
+}
+
+impl From<bool> for Label {
+    fn from(label: bool) -> Self {
+        Label::Bool(label)
+    }
+}
+
+impl From<String> for Label {
+    fn from(label: String) -> Self {
+        Label::Text(label)
+    }
+}
+
+impl From<&str> for Label {
+    fn from(label: &str) -> Self {
+        Label::Text(label.to_owned())
+    }
+}
+
+impl From<&Label> for Label {
+    fn from(label: &Label) -> Self {
+        label.clone()
+    }
+}
