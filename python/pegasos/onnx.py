@@ -1,0 +1,579 @@
+"""Models as ONNX graphs, for runtimes that know no Python.
+
+A graph computes in double precision, whatever goes in and comes out: a distance is a difference of products, and of rows far
+from the origin single precision leaves few of its digits. It is made of plain operators, not of ``LinearClassifier`` and
+``SVMClassifier`` of ``ai.onnx.ml``: those compute in single precision, and the second knows neither classes that are trained
+jointly or each against the rest, nor a learned metric, and of the calibrations Platt's alone.
+
+Each model's graph is stated once, as a converter of skl2onnx, which importing this module registers: `to_onnx` and
+``skl2onnx.to_onnx`` both use it, for a model alone and for one at the end of a Pipeline.
+
+What a model is made of: scores of its problems, (n, outputs), from rows; by these the class; the scores that
+``decision_function`` gives; probabilities.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos._calibration import _SUREST, Calibration
+from pegasos._core import __version__
+from pegasos._kernel import KernelPegasosClassifier
+from pegasos._linear import PegasosClassifier
+from pegasos._online import OnlineGradientClassifier
+from pegasos._projectron import ProjectronClassifier
+from pegasos._tuned import KernelPegasosClassifierCV, PegasosClassifierCV
+
+try:
+    import onnx
+    import skl2onnx
+    from onnx import TensorProto, numpy_helper
+    from skl2onnx._parse import _apply_zipmap, _parse_sklearn_classifier, _parse_sklearn_simple_model
+    from skl2onnx.algebra.type_helper import guess_initial_types
+    from skl2onnx.common.data_types import (
+        BooleanTensorType,
+        DoubleTensorType,
+        FloatTensorType,
+        Int64TensorType,
+        StringTensorType,
+        guess_proto_type,
+        guess_tensor_type,
+    )
+    from skl2onnx.common.utils_classifier import get_label_classes
+except ImportError as error:
+    raise ImportError(
+        f"pegasos.onnx needs onnx and skl2onnx ({error}): pip install 'pegasos[onnx]'", name=error.name
+    ) from error
+
+__all__ = ["to_onnx"]
+
+#: What converts; skl2onnx knows them by these names.
+_MODELS = {
+    model: f"Pegasos{model.__name__}"
+    for model in (
+        PegasosClassifier,
+        OnlineGradientClassifier,
+        KernelPegasosClassifier,
+        ProjectronClassifier,
+        PegasosClassifierCV,
+        KernelPegasosClassifierCV,
+    )
+}
+
+#: The operators that a graph is made of unless others are asked for: onnxruntime has them since 1.14. And the oldest that
+#: will do: before, sums over an axis were another operator.
+_OPSET, _OLDEST_OPSET = 18, 13
+
+#: A file, which is one message of protocol buffers, holds less than 2 GB.
+_MOST_BYTES = 2**31 - 2**20
+
+
+def to_onnx(
+    estimator: Any,
+    X: Any = None,
+    *,
+    initial_types: list[tuple[str, Any]] | None = None,
+    dtype: Any = None,
+    probabilities: bool = True,
+    options: dict[Any, Any] | None = None,
+    target_opset: int = _OPSET,
+) -> onnx.ModelProto:
+    """The ONNX graph of a fitted model, or of a Pipeline that ends in one.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator of this package, a Pipeline that ends in one and whose other steps skl2onnx converts, or a search
+        over either, whose ``best_estimator_`` is taken.
+    X : array-like or DataFrame of shape (n_samples, n_features), default=None
+        Rows, one will do, that tell the names and types of what goes in: an array is one input "X" of its dtype, a DataFrame
+        one input of shape (n, 1) for each column. Needed where a Pipeline chooses columns by name or begins with text.
+    initial_types : list of (str, skl2onnx type), default=None
+        The same, said outright.
+    dtype : {float32, float64}, default=None
+        What goes in where neither is given: one input "X" of shape (n, n_features) and this type; None for the type that
+        the model was trained with. Scores and probabilities come out in it.
+    probabilities : bool, default=True
+        Whether the graph shall give probabilities too, where the model does.
+    options : dict, default=None
+        Options of skl2onnx for other steps of a Pipeline.
+    target_opset : int, default=18
+        The version of the operators, >= 13, and what skl2onnx and onnx know.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its outputs are "label", (n,), int64 or string; "scores", what ``decision_function`` returns, in its shape; and
+        "probabilities", (n, n_classes). ``SerializeToString()`` is what runtimes take and files hold. Parameters are told in
+        ``doc_string``.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted, or its calibration has no scores to learn from.
+    TypeError
+        If it is no estimator of this package and does not end in one.
+    ValueError
+        If it has no graph: kernels that are callables or precomputed, class labels that are neither strings nor whole
+        numbers, 2 GB of support vectors; or if another argument is not as described.
+
+    See Also
+    --------
+    skl2onnx.to_onnx : Converts models of this package as well once this module is imported, with its own outputs.
+    pegasos.save : A file for Python, which training goes on from.
+
+    Notes
+    -----
+    Time and memory to convert: those of the model's arrays. To run: those of ``predict``, in double precision; where pairs of
+    classes vote O(n_classes^2) a row more, where they are coupled O(n_classes^3).
+
+    Bad rows are no errors there: of numbers that are not finite come some class and ``nan``.
+
+    References
+    ----------
+    T.-F. Wu, C.-J. Lin, R. Weng. "Probability estimates for multi-class classification by pairwise coupling." JMLR 5 (2004).
+
+    Examples
+    --------
+    >>> import onnxruntime
+    >>> from sklearn.datasets import load_iris
+    >>> from pegasos import PegasosClassifier
+    >>> from pegasos.onnx import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = PegasosClassifier(calibration="temperature", random_state=0).fit(X, y)
+    >>> graph = to_onnx(model)
+    >>> [output.name for output in graph.graph.output]
+    ['label', 'scores', 'probabilities']
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    >>> label, scores, _ = session.run(None, {"X": X})
+    >>> bool((label == model.predict(X)).all()), bool(abs(scores - model.decision_function(X)).max() < 1e-9)
+    (True, True)
+    """
+    if type(estimator) not in _MODELS and hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    last = estimator
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    if type(last) not in _MODELS:
+        known = ", ".join(model.__name__ for model in _MODELS)
+        raise TypeError(
+            f"estimator must be one of {known}, or a Pipeline that ends in one, got {type(last).__name__}; "
+            "skl2onnx.to_onnx converts others"
+        )
+    check_is_fitted(last)
+    if isinstance(target_opset, bool) or not isinstance(target_opset, int) or target_opset < _OLDEST_OPSET:
+        raise ValueError(f"target_opset must be an integer >= {_OLDEST_OPSET}, got {target_opset!r}")
+    inputs = _inputs(estimator, last, X, initial_types, dtype)
+    model = skl2onnx.convert_sklearn(
+        estimator,
+        name=type(last).__name__,
+        initial_types=inputs,
+        target_opset=target_opset,
+        options=options,
+        custom_parsers={type(last): partial(_parse_all, probabilities=probabilities)},
+    )
+    for domain in model.opset_import:
+        if domain.domain == "":
+            domain.version = target_opset
+    model.producer_name, model.producer_version = "pegasos", __version__
+    with config_context(print_changed_only=False):
+        model.doc_string = last.__repr__(N_CHAR_MAX=sys.maxsize)
+    onnx.checker.check_model(model)
+    return model
+
+
+def _inputs(
+    estimator: Any, last: Any, X: Any, initial_types: list[tuple[str, Any]] | None, dtype: Any
+) -> list[tuple[str, Any]]:
+    """Names and types of what goes in."""
+    given = {"X": X, "initial_types": initial_types, "dtype": dtype}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ValueError(f"only one of X, initial_types and dtype must say what goes in, got {' and '.join(names)}")
+    if initial_types is not None:
+        found = initial_types
+    elif X is not None:
+        if not hasattr(X, "columns"):
+            X = X[:1].toarray() if issparse(X) else np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(f"X must be rows, a matrix, got shape {X.shape}")
+        found = guess_initial_types(X)
+    else:
+        if not hasattr(estimator, "n_features_in_"):
+            raise ValueError(
+                f"X or initial_types must say what goes in: {type(estimator).__name__} does not know how many features it takes"
+            )
+        wanted = np.dtype(_best(last)._trainer.made.dtype if dtype is None else dtype)
+        types = {np.dtype(np.float32): FloatTensorType, np.dtype(np.float64): DoubleTensorType}
+        if wanted not in types:
+            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+        found = [("X", types[wanted]([None, estimator.n_features_in_]))]
+    taken = sorted({"label", "scores", "probabilities"} & {name for name, _ in found})
+    if taken:
+        raise ValueError(f"inputs must not have the names of outputs, got {taken}; rename the columns")
+    return found
+
+
+# -- what skl2onnx asks for
+
+
+def _best(model: Any) -> Any:
+    """The model itself, or the best that a tuned one has found."""
+    check_is_fitted(model)
+    return getattr(model, "best_estimator_", model)
+
+
+def _parse_all(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None, *, probabilities: bool) -> list[Any]:
+    """Declares all outputs that a model has."""
+    operator = scope.declare_local_operator(_MODELS[type(model)], model)
+    operator.inputs = inputs
+    operator.gives_all = True
+    operator.outputs.append(scope.declare_local_variable("label", Int64TensorType()))
+    names = ["scores", "probabilities"] if probabilities and hasattr(_best(model), "predict_proba") else ["scores"]
+    for name in names:
+        operator.outputs.append(scope.declare_local_variable(name, guess_tensor_type(inputs[0].type)))
+    return list(operator.outputs)
+
+
+def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> list[Any]:
+    """Declares what classifiers of scikit-learn have: a label, and probabilities or scores, by default in maps."""
+    zipmap = scope.get_options(model, {"zipmap": True})["zipmap"]
+    if zipmap is not True or not isinstance(inputs[0].type, DoubleTensorType):
+        return list(_parse_sklearn_classifier(scope, model, inputs, custom_parsers))
+    # Maps hold single precision only.
+    outputs = _parse_sklearn_simple_model(scope, model, inputs, custom_parsers)
+    outputs[1].set_type(FloatTensorType())
+    return list(_apply_zipmap(zipmap, scope, model, FloatTensorType(), outputs))
+
+
+def _declare_shapes(operator: Any) -> None:
+    """Checks what goes in, and says what comes out."""
+    outer, inputs = operator.raw_operator, operator.inputs
+    model = _best(outer)
+    name, d, k = type(outer).__name__, model.n_features_in_, len(model.classes_)
+    if len(inputs) != 1:
+        raise ValueError(
+            f"{name} takes one tensor of {d} features, got {len(inputs)} inputs; join them before, as a ColumnTransformer does"
+        )
+    if isinstance(inputs[0].type, StringTensorType):
+        raise ValueError(f"{name} takes numbers, got strings; encode them before")
+    shape = inputs[0].type.shape
+    if len(shape) == 2 and shape[1] not in (None, d):
+        raise ValueError(f"{name} takes rows of {d} features, got {shape[1]}")
+    n = inputs[0].get_first_dimension()
+    label = StringTensorType if _labels(operator.scope_inst, outer).dtype == object else Int64TensorType
+    operator.outputs[0].set_type(label([n]))
+    if not getattr(operator, "gives_all", False):
+        operator.outputs[1].type.shape = [n, k]
+        return
+    columns = k * (k - 1) // 2 if _shows_pairs(model) else k
+    operator.outputs[1].type.shape = [n, columns] if k > 2 else [n]
+    for output in operator.outputs[2:]:
+        output.type.shape = [n, k]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Writes the graph of a model."""
+    outer, outputs = operator.raw_operator, operator.outputs
+    model, graph = _best(outer), _Graph(scope, container)
+    k, linear = len(model.classes_), isinstance(model, PegasosClassifier)
+    given = guess_proto_type(operator.inputs[0].type)
+    # Kernel machines in single precision take rows in that, linear ones as they come; scores, and so ties, are of the same.
+    single = model._trainer.made.dtype == "float32" and not (linear and given == TensorProto.DOUBLE)
+    x = operator.inputs[0].full_name
+    x = graph.rounded(x) if single else graph.cast(x, TensorProto.DOUBLE)
+    problems = _linear_scores(graph, x, model) if linear else _kernel_scores(graph, x, model)
+    if single:
+        problems = graph.rounded(problems)
+    scores = problems
+    if model._scores_pairs:
+        scores = _votes(graph, problems, k)
+        if single:
+            scores = graph.rounded(scores)
+    if k > 2:
+        codes = graph.node("ArgMax", scores, axis=1, keepdims=0)
+    else:
+        flat = graph.node("Squeeze", scores, np.array([1]))
+        codes = graph.cast(graph.node("Greater", flat, 0.0), TensorProto.INT64)
+    graph.give(outputs[0], graph.node("Gather", graph.labels(_labels(scope, outer)), codes))
+    probable = hasattr(model, "predict_proba")
+    if getattr(operator, "gives_all", False):
+        graph.give(outputs[1], problems if _shows_pairs(model) else flat if k <= 2 else scores)
+        if len(outputs) == 3:
+            graph.give(outputs[2], _probabilities(graph, problems, model))
+    elif probable and not container.get_options(outer, {"raw_scores": False})["raw_scores"]:
+        graph.give(outputs[1], _probabilities(graph, problems, model))
+    else:
+        # A column for each class, as classifiers of scikit-learn have it there.
+        both = graph.node("Concat", graph.node("Neg", scores), scores, axis=1) if k == 2 else scores
+        graph.give(outputs[1], both)
+
+
+def _shows_pairs(model: Any) -> bool:
+    """Whether its decision function gives the scores of pairs."""
+    return bool(model._scores_pairs and model._choice("decision_function_shape") == "ovo")
+
+
+def _labels(scope: Any, model: Any) -> np.ndarray:
+    """The classes as ONNX has them: int64, or strings as objects."""
+    classes = get_label_classes(scope, model).tolist()
+    if all(isinstance(label, str) for label in classes):
+        return np.array(classes, object)
+    bounds = np.iinfo(np.int64)
+    for label in classes:
+        whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
+        if not (whole and bounds.min <= label <= bounds.max):
+            raise ValueError(
+                f"classes must be strings, or whole numbers of 64 bits, in ONNX, got {label!r} of type {type(label).__name__}; "
+                "train with numbers of classes (LabelEncoder), or convert with skl2onnx's option nocl=True"
+            )
+    return np.array([int(label) for label in classes], np.int64)
+
+
+class _Graph:
+    """The nodes and constants of one model."""
+
+    def __init__(self, scope: Any, container: Any) -> None:
+        self._scope, self._container = scope, container
+
+    def node(self, operator: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+        """The name of what an operator gives; names where it gives several. Inputs are names, arrays, or numbers."""
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
+        found = [self._scope.get_unique_variable_name(operator.lower()) for _ in range(outputs)]
+        self._container.add_node(
+            operator, names, found, name=self._scope.get_unique_operator_name(operator), **attributes
+        )
+        return found[0] if outputs == 1 else found
+
+    def constant(self, values: Any) -> str:
+        """An array, which is stored as it is."""
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values))
+        return self._stored(tensor.data_type, np.shape(values), tensor)
+
+    def labels(self, values: np.ndarray) -> str:
+        """Labels of classes."""
+        if values.dtype != object:
+            return self.constant(values)
+        try:
+            encoded = [label.encode() for label in values]
+        except UnicodeEncodeError as error:
+            raise ValueError(f"classes must be text that UTF-8 can hold, got {error.object!r}") from error
+        return self._stored(TensorProto.STRING, values.shape, encoded)
+
+    def _stored(self, kind: int, shape: tuple[int, ...], content: Any) -> str:
+        name: str = self._scope.get_unique_variable_name("constant")
+        self._container.add_initializer(name, kind, list(shape), content)
+        return name
+
+    def wide(self, values: np.ndarray) -> str:
+        """An array that is stored as it is, in double precision."""
+        name = self.constant(values)
+        return name if values.dtype == np.float64 else self.cast(name, TensorProto.DOUBLE)
+
+    def cast(self, name: str, kind: int) -> str:
+        """The same numbers in another type."""
+        found: str = self.node("Cast", name, to=kind)
+        return found
+
+    def rounded(self, name: str) -> str:
+        """Numbers of single precision, in double precision."""
+        return self.cast(self.cast(name, TensorProto.FLOAT), TensorProto.DOUBLE)
+
+    def give(self, output: Any, name: str) -> None:
+        """Makes this an output."""
+        kind, found = guess_proto_type(output.type), output.full_name
+        if kind in (TensorProto.FLOAT, TensorProto.DOUBLE):
+            self._container.add_node("Cast", [name], [found], name=self._scope.get_unique_operator_name("Cast"), to=kind)
+        else:
+            self._container.add_node("Identity", [name], [found], name=self._scope.get_unique_operator_name("Identity"))
+
+
+# -- graphs
+
+
+def _linear_scores(graph: _Graph, x: str, model: PegasosClassifier) -> str:
+    products = graph.node("MatMul", x, graph.wide(model.coef_.T))
+    found: str = graph.node("Add", products, graph.wide(model.intercept_))
+    return found
+
+
+def _kernel_scores(graph: _Graph, x: str, model: Any) -> str:
+    exported, made, params = model._arrays(), model._trainer.made, model._trainer.made.params
+    kernel = params["kernel"]
+    if kernel == "precomputed":
+        what = "a callable, which no graph holds" if callable(model.kernel) else "'precomputed', which knows no features"
+        raise ValueError(f"kernel must be 'rbf', 'poly', 'sigmoid' or 'linear' in ONNX, got {what}")
+    vectors, coefs = exported.vectors, exported.result[0].T
+    n, d = vectors.shape
+    if kernel != "linear" and n * (d + coefs.shape[1]) * vectors.dtype.itemsize > _MOST_BYTES:
+        raise ValueError(
+            f"an ONNX file holds less than 2 GB, got {n} support vectors of {d} features and {coefs.shape[1]} scores; "
+            "train with a budget"
+        )
+    intercept = coefs.sum(axis=0, dtype=np.float64) * params["constant"] ** 2
+    if n == 0:
+        # Of a stream that has met one class. Not every runtime multiplies with nothing.
+        vectors, coefs = np.zeros((1, d), made.dtype), np.zeros((1, coefs.shape[1]), made.dtype)
+    metric = getattr(model, "_metric", None)
+    if metric is not None:
+        # The vectors are mapped already.
+        x = graph.node("Mul", x, metric.map) if metric.diagonal else graph.node("MatMul", x, metric.map.T)
+    if kernel == "linear":
+        # One vector for each score does.
+        products = graph.node("MatMul", x, np.asarray(vectors.T @ coefs, np.float64))
+    else:
+        values = _kernel_values(graph, x, vectors.toarray() if issparse(vectors) else vectors, params)
+        products = graph.node("MatMul", values, graph.wide(coefs))
+    found: str = graph.node("Add", products, intercept)
+    return found
+
+
+def _kernel_values(graph: _Graph, x: str, vectors: np.ndarray, params: dict[str, Any]) -> str:
+    """(n, n_sv)."""
+    gamma = params["gamma"]
+    if params["kernel"] == "rbf":
+        # -gamma (||x||^2 + ||z||^2 - 2 <x, z>)
+        products = graph.node("MatMul", graph.node("Mul", x, 2.0 * gamma), graph.wide(vectors.T))
+        squares = graph.node("ReduceSum", graph.node("Mul", x, x), np.array([1]), keepdims=1)
+        beside = graph.node("Sub", products, gamma * (vectors.astype(np.float64) ** 2).sum(axis=1))
+        found = graph.node("Sub", beside, graph.node("Mul", squares, gamma))
+        value: str = graph.node("Exp", graph.node("Min", found, 0.0))
+        return value
+    products = graph.node("MatMul", graph.node("Mul", x, gamma), graph.wide(vectors.T))
+    moved = graph.node("Add", products, params["coef0"])
+    if params["kernel"] == "sigmoid":
+        value = graph.node("Tanh", moved)
+    else:
+        value = graph.node("Pow", moved, float(params["degree"]))
+    return value
+
+
+def _of_pairs(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each two classes the number of their pair, and 1 where the first speaks for the pair, -1 where it is the other, 0."""
+    first, second = np.triu_indices(n_classes, 1)
+    which, sign = np.zeros((n_classes, n_classes), np.int64), np.zeros((n_classes, n_classes))
+    which[first, second] = which[second, first] = np.arange(len(first))
+    sign[first, second], sign[second, first] = 1.0, -1.0
+    return which, sign
+
+
+def _votes(graph: _Graph, pairs: str, n_classes: int) -> str:
+    """What `pegasos._machine.votes_of_pairs` makes of the scores of pairs."""
+    which, sign = _of_pairs(n_classes)
+    each, last = graph.node("Gather", pairs, which, axis=1), np.array([2])
+    sums = graph.node("ReduceSum", graph.node("Mul", each, sign), last, keepdims=0)
+    lost = graph.cast(graph.node("Less", each, 0.0), TensorProto.DOUBLE)
+    won = graph.node("Sub", (sign > 0.0).astype(float), graph.node("Mul", lost, sign))
+    votes = graph.node("ReduceSum", won, last, keepdims=0)
+    size = graph.node("Mul", graph.node("Add", graph.node("Abs", sums), 1.0), 3.0)
+    found: str = graph.node("Add", votes, graph.node("Div", sums, size))
+    return found
+
+
+def _probabilities(graph: _Graph, scores: str, model: Any) -> str:
+    """What `pegasos._calibration.Calibration.probabilities` makes of the scores of a model's problems."""
+    k = len(model.classes_)
+    if k == 1:
+        # The one class that a stream has met.
+        sure: str = graph.node("Pow", scores, 0.0)
+        return sure
+    by = Calibration.of_log_loss(k) if model.calibration is None else model._calibrated()
+    if by.method == "temperature":
+        scores = graph.node("Mul", scores, by.parts[0])
+        if k > 2 and not by.pairs:
+            found: str = graph.node("Softmax", scores, axis=1)
+            return found
+        columns = _logistic(graph, scores)
+    elif by.method == "sigmoid":
+        a, b = np.array(by.parts).T
+        columns = _logistic(graph, graph.node("Sub", graph.node("Mul", scores, -a), b))
+    else:
+        columns = _interpolated(graph, scores, by.parts)
+    if k == 2:
+        found = graph.node("Concat", graph.node("Sub", 1.0, columns), columns, axis=1)
+    elif by.pairs:
+        found = _coupled(graph, columns, k)
+    else:
+        total = graph.node("ReduceSum", columns, np.array([1]), keepdims=1)
+        some = graph.node("Greater", total, 0.0)
+        found = graph.node("Div", graph.node("Where", some, columns, 1.0), graph.node("Where", some, total, float(k)))
+    return found
+
+
+def _logistic(graph: _Graph, scores: str) -> str:
+    # Sigmoid of onnxruntime has no more than 13 digits, and 0 where it should be small.
+    found: str = graph.node("Reciprocal", graph.node("Add", graph.node("Exp", graph.node("Neg", scores)), 1.0))
+    return found
+
+
+def _interpolated(graph: _Graph, scores: str, parts: list[np.ndarray]) -> str:
+    """Of each score the value of its own rising function between thresholds: a binary search for all at a time."""
+    steps = int(max(part.shape[1] for part in parts)).bit_length()
+    size = 2**steps
+    # Behind c thresholds the function is value + slope (score - start).
+    bound, start, value, slope = np.full((len(parts), size), np.inf), *np.zeros((3, len(parts), size))
+    for k, (x, y) in enumerate(parts):
+        n = len(x)
+        bound[k, 1 : n + 1] = x
+        start[k, 1 : n + 1], value[k, : n + 1] = x, np.concatenate([y[:1], y])
+        width = np.diff(x)
+        slope[k, 1:n] = np.divide(np.diff(y), width, out=np.zeros(n - 1), where=width > 0.0)
+    place: Any = np.arange(len(parts))[None] * size
+    for step in range(steps - 1, -1, -1):
+        further = graph.node("Add", place, np.array(2**step))
+        there = graph.node("LessOrEqual", graph.node("Gather", bound.ravel(), further), scores)
+        place = graph.node("Where", there, further, place)
+    start, value, slope = (graph.node("Gather", table.ravel(), place) for table in (start, value, slope))
+    found: str = graph.node("Add", graph.node("Mul", graph.node("Sub", scores, start), slope), value)
+    return found
+
+
+def _coupled(graph: _Graph, pairs: str, n_classes: int) -> str:
+    """What `pegasos._calibration._coupled` solves: Wu, Lin and Weng, eq. 21.
+
+    That is to minimise ``p'Qp`` where ``p`` sums to 1, and so ``(Q + 11') p`` is a multiple of 1. ONNX solves no equations; of
+    this matrix, which is positive definite and well conditioned (its quotient is 1/n^2 at least, as pairs cannot agree on a
+    ``p`` that sums to 0), elimination without pivots loses no digits, and takes few operators a class.
+    """
+    which, sign = _of_pairs(n_classes)
+    sure = graph.node("Max", graph.node("Min", pairs, 1.0 - _SUREST), _SUREST)
+    each = graph.node("Gather", sure, which, axis=1)
+    r = graph.node("Add", graph.node("Mul", each, sign), (sign < 0.0).astype(float))
+    other = graph.node("Transpose", r, perm=[0, 2, 1])
+    squares = graph.node("ReduceSum", graph.node("Mul", other, other), np.array([2]), keepdims=1)
+    diagonal = graph.node("Mul", squares, np.eye(n_classes))
+    matrix = graph.node("Add", graph.node("Sub", diagonal, graph.node("Mul", r, other)), 1.0)
+    rest = graph.node("Concat", matrix, graph.node("Pow", squares, 0.0), axis=2)
+    for k in range(n_classes):
+        # A column that is done is a unit vector, which nobody needs.
+        column, rest = graph.node("Split", rest, np.array([1, n_classes - k]), outputs=2, axis=2)
+        own = graph.node("Div", graph.node("Gather", rest, np.array([k]), axis=1), graph.node("Gather", column, np.array([k]), axis=1))
+        unit = np.eye(n_classes)[:, [k]]
+        rest = graph.node("Sub", rest, graph.node("Mul", graph.node("Sub", column, unit), own))
+    p = graph.node("Max", graph.node("Squeeze", rest, np.array([2])), 0.0)
+    found: str = graph.node("Div", p, graph.node("ReduceSum", p, np.array([1]), keepdims=1))
+    return found
+
+
+for _model, _name in _MODELS.items():
+    skl2onnx.update_registered_converter(
+        _model,
+        _name,
+        _declare_shapes,
+        _convert,
+        parser=_parse,
+        options={
+            "zipmap": [True, False, "columns"],
+            "nocl": [True, False],
+            "output_class_labels": [False, True],
+            "raw_scores": [True, False],
+        },
+    )
