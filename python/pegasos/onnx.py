@@ -1,9 +1,10 @@
 """Models as ONNX graphs, for runtimes that know no Python.
 
-A graph computes in double precision, whatever goes in and comes out: a distance is a difference of products, and of rows far
-from the origin single precision leaves few of its digits. It is made of plain operators, not of ``LinearClassifier`` and
-``SVMClassifier`` of ``ai.onnx.ml``: those compute in single precision, and the second knows neither classes that are trained
-jointly or each against the rest, nor a learned metric, and of the calibrations Platt's alone.
+A graph computes in double precision, whatever goes in and comes out: a distance is a difference of products, and of
+rows far from the origin single precision leaves few of its digits. It is made of plain operators, not of
+``LinearClassifier`` and ``SVMClassifier`` of ``ai.onnx.ml``: those compute in single precision, and the second knows
+neither classes that are trained jointly or each against the rest, nor a learned metric, and of the calibrations Platt's
+alone.
 
 Each model's graph is stated once, as a converter of skl2onnx, which importing this module registers: `to_onnx` and
 ``skl2onnx.to_onnx`` both use it, for a model alone and for one at the end of a Pipeline.
@@ -16,11 +17,13 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -68,9 +71,12 @@ _MODELS = {
     )
 }
 
-#: The operators that a graph is made of unless others are asked for: onnxruntime has them since 1.14. And the oldest that
-#: will do: before, sums over an axis were another operator.
+#: The operators that a graph is made of unless others are asked for: onnxruntime has them since 1.14. And the oldest
+#: that will do: before, sums over an axis were another operator.
 _OPSET, _OLDEST_OPSET = 18, 13
+
+#: What comes out.
+_OUTPUTS = ("label", "scores", "probabilities")
 
 #: A file, which is one message of protocol buffers, holds less than 2 GB.
 _MOST_BYTES = 2**31 - 2**20
@@ -91,29 +97,29 @@ def to_onnx(
     Parameters
     ----------
     estimator : object
-        A fitted estimator of this package, a Pipeline that ends in one and whose other steps skl2onnx converts, or a search
-        over either, whose ``best_estimator_`` is taken.
+        A fitted estimator of this package, a Pipeline that ends in one and whose other steps skl2onnx converts, or a
+        search over either, whose ``best_estimator_`` is taken.
     X : array-like or DataFrame of shape (n_samples, n_features), default=None
-        Rows, one will do, that tell the names and types of what goes in: an array is one input "X" of its dtype, a DataFrame
-        one input of shape (n, 1) for each column. Needed where a Pipeline chooses columns by name or begins with text.
+        Rows, one will do, that tell the names and types of what goes in: an array is one input "X" of its dtype, a
+        DataFrame one input of shape (n, 1) for each column. Needed where a Pipeline chooses columns by name.
     initial_types : list of (str, skl2onnx type), default=None
         The same, said outright.
     dtype : {float32, float64}, default=None
-        What goes in where neither is given: one input "X" of shape (n, n_features) and this type; None for the type that
-        the model was trained with. Scores and probabilities come out in it.
+        What goes in where neither is given: one input "X" of shape (n, n_features) and this type; None for the type
+        that the model was trained with. Scores and probabilities come out in the type that goes in.
     probabilities : bool, default=True
         Whether the graph shall give probabilities too, where the model does.
     options : dict, default=None
         Options of skl2onnx for other steps of a Pipeline.
     target_opset : int, default=18
-        The version of the operators, >= 13, and what skl2onnx and onnx know.
+        The version of the operators, from 13 to the newest that skl2onnx knows.
 
     Returns
     -------
     onnx.ModelProto
         Its outputs are "label", (n,), int64 or string; "scores", what ``decision_function`` returns, in its shape; and
-        "probabilities", (n, n_classes). ``SerializeToString()`` is what runtimes take and files hold. Parameters are told in
-        ``doc_string``.
+        "probabilities", (n, n_classes). ``SerializeToString()`` is what runtimes take and files hold; ``doc_string``
+        tells the estimator's parameters.
 
     Raises
     ------
@@ -132,14 +138,16 @@ def to_onnx(
 
     Notes
     -----
-    Time and memory to convert: those of the model's arrays. To run: those of ``predict``, in double precision; where pairs of
-    classes vote O(n_classes^2) a row more, where they are coupled O(n_classes^3).
+    Time and memory to convert: those of the model's arrays. To run: those of ``predict``, in double precision, and one
+    number for each row and support vector; where pairs of classes vote O(n_classes^2) numbers a row more, where they
+    are coupled O(n_classes^3) time.
 
     Bad rows are no errors there: of numbers that are not finite come some class and ``nan``.
 
     References
     ----------
-    T.-F. Wu, C.-J. Lin, R. Weng. "Probability estimates for multi-class classification by pairwise coupling." JMLR 5 (2004).
+    T.-F. Wu, C.-J. Lin, R. Weng. "Probability estimates for multi-class classification by pairwise coupling." JMLR 5
+    (2004).
 
     Examples
     --------
@@ -157,26 +165,21 @@ def to_onnx(
     >>> bool((label == model.predict(X)).all()), bool(abs(scores - model.decision_function(X)).max() < 1e-9)
     (True, True)
     """
-    if type(estimator) not in _MODELS and hasattr(estimator, "best_estimator_"):
-        estimator = estimator.best_estimator_
-    last = estimator
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
-    if type(last) not in _MODELS:
-        known = ", ".join(model.__name__ for model in _MODELS)
-        raise TypeError(
-            f"estimator must be one of {known}, or a Pipeline that ends in one, got {type(last).__name__}; "
-            "skl2onnx.to_onnx converts others"
+    estimator, last = _found(estimator)
+    for step in [last] if estimator is last else [step for _, step in estimator.steps]:
+        if step is not None and not isinstance(step, str):
+            check_is_fitted(step)
+    newest = skl2onnx.get_latest_tested_opset_version()
+    if not isinstance(target_opset, Integral) or not _OLDEST_OPSET <= target_opset <= newest:
+        raise ValueError(
+            f"target_opset must be an integer from {_OLDEST_OPSET} to {newest}, the newest that skl2onnx knows, "
+            f"got {target_opset!r}"
         )
-    check_is_fitted(last)
-    if isinstance(target_opset, bool) or not isinstance(target_opset, int) or target_opset < _OLDEST_OPSET:
-        raise ValueError(f"target_opset must be an integer >= {_OLDEST_OPSET}, got {target_opset!r}")
-    inputs = _inputs(estimator, last, X, initial_types, dtype)
     model = skl2onnx.convert_sklearn(
         estimator,
         name=type(last).__name__,
-        initial_types=inputs,
-        target_opset=target_opset,
+        initial_types=_inputs(estimator, last, X, initial_types, dtype),
+        target_opset=int(target_opset),
         options=options,
         custom_parsers={type(last): partial(_parse_all, probabilities=probabilities)},
     )
@@ -185,41 +188,91 @@ def to_onnx(
             domain.version = target_opset
     model.producer_name, model.producer_version = "pegasos", __version__
     with config_context(print_changed_only=False):
-        model.doc_string = last.__repr__(N_CHAR_MAX=sys.maxsize)
+        model.doc_string = estimator.__repr__(N_CHAR_MAX=sys.maxsize)
     onnx.checker.check_model(model)
     return model
 
 
-def _inputs(
-    estimator: Any, last: Any, X: Any, initial_types: list[tuple[str, Any]] | None, dtype: Any
-) -> list[tuple[str, Any]]:
+def _found(estimator: Any) -> tuple[Any, Any]:
+    """What is to convert, without the searches that have found it; and the model at its end."""
+    if type(estimator) in _MODELS:
+        return estimator, estimator
+    if hasattr(estimator, "best_estimator_"):
+        return _found(estimator.best_estimator_)
+    if isinstance(estimator, Pipeline):
+        name, end = estimator.steps[-1]
+        found, last = _found(end)
+        return Pipeline([*estimator.steps[:-1], (name, found)]), last
+    raise TypeError(
+        f"estimator must be one of {', '.join(model.__name__ for model in _MODELS)}, a Pipeline that ends in one, or a "
+        f"fitted search over these, got {type(estimator).__name__}; skl2onnx.to_onnx converts others"
+    )
+
+
+def _inputs(estimator: Any, last: Any, X: Any, initial_types: Any, dtype: Any) -> list[tuple[str, Any]]:
     """Names and types of what goes in."""
     given = {"X": X, "initial_types": initial_types, "dtype": dtype}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
-        raise ValueError(f"only one of X, initial_types and dtype must say what goes in, got {' and '.join(names)}")
-    if initial_types is not None:
+        raise ValueError(f"only one of X, initial_types and dtype may say what goes in, got {' and '.join(names)}")
+    if X is not None:
+        found = _types_of(X)
+    elif initial_types is not None:
         found = initial_types
-    elif X is not None:
-        if not hasattr(X, "columns"):
-            X = X[:1].toarray() if issparse(X) else np.asarray(X)
-            if X.ndim != 2:
-                raise ValueError(f"X must be rows, a matrix, got shape {X.shape}")
-        found = guess_initial_types(X)
     else:
-        if not hasattr(estimator, "n_features_in_"):
+        if not hasattr(estimator, "n_features_in_") or _chooses_by_name(estimator):
             raise ValueError(
-                f"X or initial_types must say what goes in: {type(estimator).__name__} does not know how many features it takes"
+                "X or initial_types must say what goes in, as the Pipeline begins with text or columns that have names"
             )
-        wanted = np.dtype(_best(last)._trainer.made.dtype if dtype is None else dtype)
-        types = {np.dtype(np.float32): FloatTensorType, np.dtype(np.float64): DoubleTensorType}
-        if wanted not in types:
+        kind = _best(last)._trainer.made.dtype if dtype is None else dtype
+        try:
+            kind = np.dtype(kind).name
+        except TypeError:
+            pass
+        if kind not in ("float32", "float64"):
             raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-        found = [("X", types[wanted]([None, estimator.n_features_in_]))]
-    taken = sorted({"label", "scores", "probabilities"} & {name for name, _ in found})
-    if taken:
-        raise ValueError(f"inputs must not have the names of outputs, got {taken}; rename the columns")
+        features = [None, estimator.n_features_in_]
+        found = [("X", FloatTensorType(features) if kind == "float32" else DoubleTensorType(features))]
+    try:
+        found = [(name, kind) for name, kind in found]
+        for _, kind in found:
+            guess_tensor_type(kind)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"initial_types must be pairs of a name and of a tensor's type that skl2onnx takes: {error}"
+        ) from error
+    if not found:
+        raise ValueError("initial_types must name an input, got none")
+    for name, _ in found:
+        if not isinstance(name, str) or name in _OUTPUTS:
+            raise ValueError(
+                f"names of inputs must be strings, and not those of outputs, {', '.join(_OUTPUTS)}, got {name!r}; "
+                "rename the columns"
+            )
     return found
+
+
+def _types_of(X: Any) -> Any:
+    """Names and types of rows."""
+    if not hasattr(X, "columns"):
+        X = X[:1].toarray() if issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be rows, a matrix, got shape {X.shape}")
+    if len(X) == 0:
+        raise ValueError("X must hold a row, got none")
+    try:
+        return guess_initial_types(X)
+    except (TypeError, NotImplementedError) as error:
+        raise ValueError(f"X must be of types that skl2onnx takes, as float32, int64 and str: {error}") from error
+
+
+def _chooses_by_name(estimator: Any) -> bool:
+    """Whether it begins with a choice of columns by their names."""
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else None
+    if not isinstance(first, ColumnTransformer):
+        return False
+    chosen = [columns for _, _, columns in first.transformers_ if not isinstance(columns, slice)]
+    return any(isinstance(column, str) for columns in chosen for column in np.atleast_1d(columns).tolist())
 
 
 # -- what skl2onnx asks for
@@ -245,6 +298,7 @@ def _parse_all(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None, 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> list[Any]:
     """Declares what classifiers of scikit-learn have: a label, and probabilities or scores, by default in maps."""
+    check_is_fitted(model)
     zipmap = scope.get_options(model, {"zipmap": True})["zipmap"]
     if zipmap is not True or not isinstance(inputs[0].type, DoubleTensorType):
         return list(_parse_sklearn_classifier(scope, model, inputs, custom_parsers))
@@ -261,7 +315,8 @@ def _declare_shapes(operator: Any) -> None:
     name, d, k = type(outer).__name__, model.n_features_in_, len(model.classes_)
     if len(inputs) != 1:
         raise ValueError(
-            f"{name} takes one tensor of {d} features, got {len(inputs)} inputs; join them before, as a ColumnTransformer does"
+            f"{name} takes one tensor of {d} features, got {len(inputs)} inputs: give it one, or join them in a step "
+            "before, as a ColumnTransformer does"
         )
     if isinstance(inputs[0].type, StringTensorType):
         raise ValueError(f"{name} takes numbers, got strings; encode them before")
@@ -286,7 +341,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     model, graph = _best(outer), _Graph(scope, container)
     k, linear = len(model.classes_), isinstance(model, PegasosClassifier)
     given = guess_proto_type(operator.inputs[0].type)
-    # Kernel machines in single precision take rows in that, linear ones as they come; scores, and so ties, are of the same.
+    # Kernel machines in single precision take rows in that, linear ones as they come; scores, and so ties, are alike.
     single = model._trainer.made.dtype == "float32" and not (linear and given == TensorProto.DOUBLE)
     x = operator.inputs[0].full_name
     x = graph.rounded(x) if single else graph.cast(x, TensorProto.DOUBLE)
@@ -332,8 +387,8 @@ def _labels(scope: Any, model: Any) -> np.ndarray:
         whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
         if not (whole and bounds.min <= label <= bounds.max):
             raise ValueError(
-                f"classes must be strings, or whole numbers of 64 bits, in ONNX, got {label!r} of type {type(label).__name__}; "
-                "train with numbers of classes (LabelEncoder), or convert with skl2onnx's option nocl=True"
+                f"classes must be strings, or whole numbers of 64 bits, in ONNX, got {label!r} of type "
+                f"{type(label).__name__}; train with numbers of classes (LabelEncoder)"
             )
     return np.array([int(label) for label in classes], np.int64)
 
@@ -389,17 +444,27 @@ class _Graph:
 
     def give(self, output: Any, name: str) -> None:
         """Makes this an output."""
-        kind, found = guess_proto_type(output.type), output.full_name
-        if kind in (TensorProto.FLOAT, TensorProto.DOUBLE):
-            self._container.add_node("Cast", [name], [found], name=self._scope.get_unique_operator_name("Cast"), to=kind)
-        else:
-            self._container.add_node("Identity", [name], [found], name=self._scope.get_unique_operator_name("Identity"))
+        kind = guess_proto_type(output.type)
+        number = kind in (TensorProto.FLOAT, TensorProto.DOUBLE)
+        operator, attributes = ("Cast", {"to": kind}) if number else ("Identity", {})
+        own = self._scope.get_unique_operator_name(operator)
+        self._container.add_node(operator, [name], [output.full_name], name=own, **attributes)
 
 
 # -- graphs
 
 
+def _check_size(*shapes: tuple[int, int]) -> None:
+    """Refuses arrays that no file holds, whatever their precision."""
+    if 8 * sum(n * d for n, d in shapes) > _MOST_BYTES:
+        raise ValueError(
+            f"the arrays of a model must be smaller than 2 GB in ONNX, got shapes {', '.join(map(str, shapes))}; "
+            "select features, or train with a budget"
+        )
+
+
 def _linear_scores(graph: _Graph, x: str, model: PegasosClassifier) -> str:
+    _check_size(model.coef_.shape)
     products = graph.node("MatMul", x, graph.wide(model.coef_.T))
     found: str = graph.node("Add", products, graph.wide(model.intercept_))
     return found
@@ -409,15 +474,11 @@ def _kernel_scores(graph: _Graph, x: str, model: Any) -> str:
     exported, made, params = model._arrays(), model._trainer.made, model._trainer.made.params
     kernel = params["kernel"]
     if kernel == "precomputed":
-        what = "a callable, which no graph holds" if callable(model.kernel) else "'precomputed', which knows no features"
-        raise ValueError(f"kernel must be 'rbf', 'poly', 'sigmoid' or 'linear' in ONNX, got {what}")
+        what = "a callable" if callable(model.kernel) else "'precomputed'"
+        raise ValueError(f"kernel must be 'rbf', 'poly', 'sigmoid' or 'linear' in ONNX, got {what}, which has no graph")
     vectors, coefs = exported.vectors, exported.result[0].T
     n, d = vectors.shape
-    if kernel != "linear" and n * (d + coefs.shape[1]) * vectors.dtype.itemsize > _MOST_BYTES:
-        raise ValueError(
-            f"an ONNX file holds less than 2 GB, got {n} support vectors of {d} features and {coefs.shape[1]} scores; "
-            "train with a budget"
-        )
+    _check_size(*([coefs.shape, vectors.shape] if kernel != "linear" else [(d, coefs.shape[1])]))
     intercept = coefs.sum(axis=0, dtype=np.float64) * params["constant"] ** 2
     if n == 0:
         # Of a stream that has met one class. Not every runtime multiplies with nothing.
@@ -428,7 +489,7 @@ def _kernel_scores(graph: _Graph, x: str, model: Any) -> str:
         x = graph.node("Mul", x, metric.map) if metric.diagonal else graph.node("MatMul", x, metric.map.T)
     if kernel == "linear":
         # One vector for each score does.
-        products = graph.node("MatMul", x, np.asarray(vectors.T @ coefs, np.float64))
+        products = graph.node("MatMul", x, vectors.T.astype(np.float64) @ coefs.astype(np.float64))
     else:
         values = _kernel_values(graph, x, vectors.toarray() if issparse(vectors) else vectors, params)
         products = graph.node("MatMul", values, graph.wide(coefs))
@@ -457,7 +518,7 @@ def _kernel_values(graph: _Graph, x: str, vectors: np.ndarray, params: dict[str,
 
 
 def _of_pairs(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each two classes the number of their pair, and 1 where the first speaks for the pair, -1 where it is the other, 0."""
+    """For each two classes the number of their pair, and a sign: -1 where the first of the two is the pair's second."""
     first, second = np.triu_indices(n_classes, 1)
     which, sign = np.zeros((n_classes, n_classes), np.int64), np.zeros((n_classes, n_classes))
     which[first, second] = which[second, first] = np.arange(len(first))
@@ -539,9 +600,9 @@ def _interpolated(graph: _Graph, scores: str, parts: list[np.ndarray]) -> str:
 def _coupled(graph: _Graph, pairs: str, n_classes: int) -> str:
     """What `pegasos._calibration._coupled` solves: Wu, Lin and Weng, eq. 21.
 
-    That is to minimise ``p'Qp`` where ``p`` sums to 1, and so ``(Q + 11') p`` is a multiple of 1. ONNX solves no equations; of
-    this matrix, which is positive definite and well conditioned (its quotient is 1/n^2 at least, as pairs cannot agree on a
-    ``p`` that sums to 0), elimination without pivots loses no digits, and takes few operators a class.
+    That is to minimise ``p'Qp`` where ``p`` sums to 1, and so ``(Q + 11') p`` is a multiple of 1. ONNX solves no
+    equations. But this matrix is positive definite and well conditioned, as ``d'Qd`` is at least ``||d||^2 / n^3``
+    wherever ``d`` sums to 0; so elimination without pivots loses no digits, and takes eight operators a class.
     """
     which, sign = _of_pairs(n_classes)
     sure = graph.node("Max", graph.node("Min", pairs, 1.0 - _SUREST), _SUREST)
@@ -555,9 +616,10 @@ def _coupled(graph: _Graph, pairs: str, n_classes: int) -> str:
     for k in range(n_classes):
         # A column that is done is a unit vector, which nobody needs.
         column, rest = graph.node("Split", rest, np.array([1, n_classes - k]), outputs=2, axis=2)
-        own = graph.node("Div", graph.node("Gather", rest, np.array([k]), axis=1), graph.node("Gather", column, np.array([k]), axis=1))
+        row, pivot = (graph.node("Gather", part, np.array([k]), axis=1) for part in (rest, column))
         unit = np.eye(n_classes)[:, [k]]
-        rest = graph.node("Sub", rest, graph.node("Mul", graph.node("Sub", column, unit), own))
+        taken = graph.node("Mul", graph.node("Sub", column, unit), graph.node("Div", row, pivot))
+        rest = graph.node("Sub", rest, taken)
     p = graph.node("Max", graph.node("Squeeze", rest, np.array([2])), 0.0)
     found: str = graph.node("Div", p, graph.node("ReduceSum", p, np.array([1]), keepdims=1))
     return found
