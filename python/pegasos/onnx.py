@@ -6,11 +6,8 @@ rows far from the origin single precision leaves few of its digits. It is made o
 neither classes that are trained jointly or each against the rest, nor a learned metric, and of the calibrations Platt's
 alone.
 
-Each model's graph is stated once, as a converter of skl2onnx, which importing this module registers: `to_onnx` and
-``skl2onnx.to_onnx`` both use it, for a model alone and for one at the end of a Pipeline.
-
-What a model is made of: scores of its problems, (n, outputs), from rows; by these the class; the scores that
-``decision_function`` gives; probabilities.
+Each model's graph is stated once, in `pegasos._graph`, and handed to skl2onnx as a converter, which importing this
+module registers: `to_onnx` and ``skl2onnx.to_onnx`` both use it, for a model alone and for one that ends a Pipeline.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._calibration import _SUREST, Calibration
 from pegasos._core import __version__
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
@@ -38,11 +34,10 @@ from pegasos._tuned import KernelPegasosClassifierCV, PegasosClassifierCV
 try:
     import onnx
     import skl2onnx
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
     from skl2onnx._parse import _apply_zipmap, _parse_sklearn_classifier, _parse_sklearn_simple_model
     from skl2onnx.algebra.type_helper import guess_initial_types
     from skl2onnx.common.data_types import (
-        BooleanTensorType,
         DoubleTensorType,
         FloatTensorType,
         Int64TensorType,
@@ -51,6 +46,8 @@ try:
         guess_tensor_type,
     )
     from skl2onnx.common.utils_classifier import get_label_classes
+
+    from pegasos import _graph
 except ImportError as error:
     raise ImportError(
         f"pegasos.onnx needs onnx and skl2onnx ({error}): pip install 'pegasos[onnx]'", name=error.name
@@ -78,8 +75,8 @@ _OPSET, _OLDEST_OPSET = 18, 13
 #: What comes out.
 _OUTPUTS = ("label", "scores", "probabilities")
 
-#: A file, which is one message of protocol buffers, holds less than 2 GB.
-_MOST_BYTES = 2**31 - 2**20
+#: What may go in.
+_NUMBERS = {getattr(TensorProto, name) for name in ("FLOAT", "DOUBLE", "INT8", "UINT8", "INT32", "INT64", "BOOL")}
 
 
 def to_onnx(
@@ -235,20 +232,22 @@ def _inputs(estimator: Any, last: Any, X: Any, initial_types: Any, dtype: Any) -
         found = [("X", FloatTensorType(features) if kind == "float32" else DoubleTensorType(features))]
     try:
         found = [(name, kind) for name, kind in found]
-        for _, kind in found:
-            guess_tensor_type(kind)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"initial_types must be pairs of a name and of a tensor's type that skl2onnx takes: {error}"
-        ) from error
+    except (TypeError, ValueError):
+        found = []
     if not found:
-        raise ValueError("initial_types must name an input, got none")
-    for name, _ in found:
+        raise ValueError(f"initial_types must be pairs of a name and a type of skl2onnx, got {initial_types!r}")
+    for name, kind in found:
         if not isinstance(name, str) or name in _OUTPUTS:
             raise ValueError(
                 f"names of inputs must be strings, and not those of outputs, {', '.join(_OUTPUTS)}, got {name!r}; "
                 "rename the columns"
             )
+        try:
+            guess_tensor_type(kind)
+        except TypeError as error:
+            raise ValueError(
+                f"input {name!r} must be of a type that skl2onnx takes, as float32, int64 or str: {error}"
+            ) from error
     return found
 
 
@@ -318,8 +317,8 @@ def _declare_shapes(operator: Any) -> None:
             f"{name} takes one tensor of {d} features, got {len(inputs)} inputs: give it one, or join them in a step "
             "before, as a ColumnTransformer does"
         )
-    if isinstance(inputs[0].type, StringTensorType):
-        raise ValueError(f"{name} takes numbers, got strings; encode them before")
+    if guess_proto_type(inputs[0].type) not in _NUMBERS:
+        raise ValueError(f"{name} takes real numbers, got {inputs[0].type}; encode them in a step before")
     shape = inputs[0].type.shape
     if len(shape) == 2 and shape[1] not in (None, d):
         raise ValueError(f"{name} takes rows of {d} features, got {shape[1]}")
@@ -338,19 +337,19 @@ def _declare_shapes(operator: Any) -> None:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Writes the graph of a model."""
     outer, outputs = operator.raw_operator, operator.outputs
-    model, graph = _best(outer), _Graph(scope, container)
+    model, graph = _best(outer), _graph.Graph(scope, container)
     k, linear = len(model.classes_), isinstance(model, PegasosClassifier)
     given = guess_proto_type(operator.inputs[0].type)
     # Kernel machines in single precision take rows in that, linear ones as they come; scores, and so ties, are alike.
     single = model._trainer.made.dtype == "float32" and not (linear and given == TensorProto.DOUBLE)
     x = operator.inputs[0].full_name
     x = graph.rounded(x) if single else graph.cast(x, TensorProto.DOUBLE)
-    problems = _linear_scores(graph, x, model) if linear else _kernel_scores(graph, x, model)
+    problems = _graph.linear_scores(graph, x, model) if linear else _graph.kernel_scores(graph, x, model)
     if single:
         problems = graph.rounded(problems)
     scores = problems
     if model._scores_pairs:
-        scores = _votes(graph, problems, k)
+        scores = _graph.votes(graph, problems, k)
         if single:
             scores = graph.rounded(scores)
     if k > 2:
@@ -363,9 +362,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     if getattr(operator, "gives_all", False):
         graph.give(outputs[1], problems if _shows_pairs(model) else flat if k <= 2 else scores)
         if len(outputs) == 3:
-            graph.give(outputs[2], _probabilities(graph, problems, model))
+            graph.give(outputs[2], _graph.probabilities(graph, problems, model))
     elif probable and not container.get_options(outer, {"raw_scores": False})["raw_scores"]:
-        graph.give(outputs[1], _probabilities(graph, problems, model))
+        graph.give(outputs[1], _graph.probabilities(graph, problems, model))
     else:
         # A column for each class, as classifiers of scikit-learn have it there.
         both = graph.node("Concat", graph.node("Neg", scores), scores, axis=1) if k == 2 else scores
@@ -391,238 +390,6 @@ def _labels(scope: Any, model: Any) -> np.ndarray:
                 f"{type(label).__name__}; train with numbers of classes (LabelEncoder)"
             )
     return np.array([int(label) for label in classes], np.int64)
-
-
-class _Graph:
-    """The nodes and constants of one model."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self._scope, self._container = scope, container
-
-    def node(self, operator: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
-        """The name of what an operator gives; names where it gives several. Inputs are names, arrays, or numbers."""
-        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
-        found = [self._scope.get_unique_variable_name(operator.lower()) for _ in range(outputs)]
-        self._container.add_node(
-            operator, names, found, name=self._scope.get_unique_operator_name(operator), **attributes
-        )
-        return found[0] if outputs == 1 else found
-
-    def constant(self, values: Any) -> str:
-        """An array, which is stored as it is."""
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values))
-        return self._stored(tensor.data_type, np.shape(values), tensor)
-
-    def labels(self, values: np.ndarray) -> str:
-        """Labels of classes."""
-        if values.dtype != object:
-            return self.constant(values)
-        try:
-            encoded = [label.encode() for label in values]
-        except UnicodeEncodeError as error:
-            raise ValueError(f"classes must be text that UTF-8 can hold, got {error.object!r}") from error
-        return self._stored(TensorProto.STRING, values.shape, encoded)
-
-    def _stored(self, kind: int, shape: tuple[int, ...], content: Any) -> str:
-        name: str = self._scope.get_unique_variable_name("constant")
-        self._container.add_initializer(name, kind, list(shape), content)
-        return name
-
-    def wide(self, values: np.ndarray) -> str:
-        """An array that is stored as it is, in double precision."""
-        name = self.constant(values)
-        return name if values.dtype == np.float64 else self.cast(name, TensorProto.DOUBLE)
-
-    def cast(self, name: str, kind: int) -> str:
-        """The same numbers in another type."""
-        found: str = self.node("Cast", name, to=kind)
-        return found
-
-    def rounded(self, name: str) -> str:
-        """Numbers of single precision, in double precision."""
-        return self.cast(self.cast(name, TensorProto.FLOAT), TensorProto.DOUBLE)
-
-    def give(self, output: Any, name: str) -> None:
-        """Makes this an output."""
-        kind = guess_proto_type(output.type)
-        number = kind in (TensorProto.FLOAT, TensorProto.DOUBLE)
-        operator, attributes = ("Cast", {"to": kind}) if number else ("Identity", {})
-        own = self._scope.get_unique_operator_name(operator)
-        self._container.add_node(operator, [name], [output.full_name], name=own, **attributes)
-
-
-# -- graphs
-
-
-def _check_size(*shapes: tuple[int, int]) -> None:
-    """Refuses arrays that no file holds, whatever their precision."""
-    if 8 * sum(n * d for n, d in shapes) > _MOST_BYTES:
-        raise ValueError(
-            f"the arrays of a model must be smaller than 2 GB in ONNX, got shapes {', '.join(map(str, shapes))}; "
-            "select features, or train with a budget"
-        )
-
-
-def _linear_scores(graph: _Graph, x: str, model: PegasosClassifier) -> str:
-    _check_size(model.coef_.shape)
-    products = graph.node("MatMul", x, graph.wide(model.coef_.T))
-    found: str = graph.node("Add", products, graph.wide(model.intercept_))
-    return found
-
-
-def _kernel_scores(graph: _Graph, x: str, model: Any) -> str:
-    exported, made, params = model._arrays(), model._trainer.made, model._trainer.made.params
-    kernel = params["kernel"]
-    if kernel == "precomputed":
-        what = "a callable" if callable(model.kernel) else "'precomputed'"
-        raise ValueError(f"kernel must be 'rbf', 'poly', 'sigmoid' or 'linear' in ONNX, got {what}, which has no graph")
-    vectors, coefs = exported.vectors, exported.result[0].T
-    n, d = vectors.shape
-    _check_size(*([coefs.shape, vectors.shape] if kernel != "linear" else [(d, coefs.shape[1])]))
-    intercept = coefs.sum(axis=0, dtype=np.float64) * params["constant"] ** 2
-    if n == 0:
-        # Of a stream that has met one class. Not every runtime multiplies with nothing.
-        vectors, coefs = np.zeros((1, d), made.dtype), np.zeros((1, coefs.shape[1]), made.dtype)
-    metric = getattr(model, "_metric", None)
-    if metric is not None:
-        # The vectors are mapped already.
-        x = graph.node("Mul", x, metric.map) if metric.diagonal else graph.node("MatMul", x, metric.map.T)
-    if kernel == "linear":
-        # One vector for each score does.
-        products = graph.node("MatMul", x, vectors.T.astype(np.float64) @ coefs.astype(np.float64))
-    else:
-        values = _kernel_values(graph, x, vectors.toarray() if issparse(vectors) else vectors, params)
-        products = graph.node("MatMul", values, graph.wide(coefs))
-    found: str = graph.node("Add", products, intercept)
-    return found
-
-
-def _kernel_values(graph: _Graph, x: str, vectors: np.ndarray, params: dict[str, Any]) -> str:
-    """(n, n_sv)."""
-    gamma = params["gamma"]
-    if params["kernel"] == "rbf":
-        # -gamma (||x||^2 + ||z||^2 - 2 <x, z>)
-        products = graph.node("MatMul", graph.node("Mul", x, 2.0 * gamma), graph.wide(vectors.T))
-        squares = graph.node("ReduceSum", graph.node("Mul", x, x), np.array([1]), keepdims=1)
-        beside = graph.node("Sub", products, gamma * (vectors.astype(np.float64) ** 2).sum(axis=1))
-        found = graph.node("Sub", beside, graph.node("Mul", squares, gamma))
-        value: str = graph.node("Exp", graph.node("Min", found, 0.0))
-        return value
-    products = graph.node("MatMul", graph.node("Mul", x, gamma), graph.wide(vectors.T))
-    moved = graph.node("Add", products, params["coef0"])
-    if params["kernel"] == "sigmoid":
-        value = graph.node("Tanh", moved)
-    else:
-        value = graph.node("Pow", moved, float(params["degree"]))
-    return value
-
-
-def _of_pairs(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each two classes the number of their pair, and a sign: -1 where the first of the two is the pair's second."""
-    first, second = np.triu_indices(n_classes, 1)
-    which, sign = np.zeros((n_classes, n_classes), np.int64), np.zeros((n_classes, n_classes))
-    which[first, second] = which[second, first] = np.arange(len(first))
-    sign[first, second], sign[second, first] = 1.0, -1.0
-    return which, sign
-
-
-def _votes(graph: _Graph, pairs: str, n_classes: int) -> str:
-    """What `pegasos._machine.votes_of_pairs` makes of the scores of pairs."""
-    which, sign = _of_pairs(n_classes)
-    each, last = graph.node("Gather", pairs, which, axis=1), np.array([2])
-    sums = graph.node("ReduceSum", graph.node("Mul", each, sign), last, keepdims=0)
-    lost = graph.cast(graph.node("Less", each, 0.0), TensorProto.DOUBLE)
-    won = graph.node("Sub", (sign > 0.0).astype(float), graph.node("Mul", lost, sign))
-    votes = graph.node("ReduceSum", won, last, keepdims=0)
-    size = graph.node("Mul", graph.node("Add", graph.node("Abs", sums), 1.0), 3.0)
-    found: str = graph.node("Add", votes, graph.node("Div", sums, size))
-    return found
-
-
-def _probabilities(graph: _Graph, scores: str, model: Any) -> str:
-    """What `pegasos._calibration.Calibration.probabilities` makes of the scores of a model's problems."""
-    k = len(model.classes_)
-    if k == 1:
-        # The one class that a stream has met.
-        sure: str = graph.node("Pow", scores, 0.0)
-        return sure
-    by = Calibration.of_log_loss(k) if model.calibration is None else model._calibrated()
-    if by.method == "temperature":
-        scores = graph.node("Mul", scores, by.parts[0])
-        if k > 2 and not by.pairs:
-            found: str = graph.node("Softmax", scores, axis=1)
-            return found
-        columns = _logistic(graph, scores)
-    elif by.method == "sigmoid":
-        a, b = np.array(by.parts).T
-        columns = _logistic(graph, graph.node("Sub", graph.node("Mul", scores, -a), b))
-    else:
-        columns = _interpolated(graph, scores, by.parts)
-    if k == 2:
-        found = graph.node("Concat", graph.node("Sub", 1.0, columns), columns, axis=1)
-    elif by.pairs:
-        found = _coupled(graph, columns, k)
-    else:
-        total = graph.node("ReduceSum", columns, np.array([1]), keepdims=1)
-        some = graph.node("Greater", total, 0.0)
-        found = graph.node("Div", graph.node("Where", some, columns, 1.0), graph.node("Where", some, total, float(k)))
-    return found
-
-
-def _logistic(graph: _Graph, scores: str) -> str:
-    # Sigmoid of onnxruntime has no more than 13 digits, and 0 where it should be small.
-    found: str = graph.node("Reciprocal", graph.node("Add", graph.node("Exp", graph.node("Neg", scores)), 1.0))
-    return found
-
-
-def _interpolated(graph: _Graph, scores: str, parts: list[np.ndarray]) -> str:
-    """Of each score the value of its own rising function between thresholds: a binary search for all at a time."""
-    steps = int(max(part.shape[1] for part in parts)).bit_length()
-    size = 2**steps
-    # Behind c thresholds the function is value + slope (score - start).
-    bound, start, value, slope = np.full((len(parts), size), np.inf), *np.zeros((3, len(parts), size))
-    for k, (x, y) in enumerate(parts):
-        n = len(x)
-        bound[k, 1 : n + 1] = x
-        start[k, 1 : n + 1], value[k, : n + 1] = x, np.concatenate([y[:1], y])
-        width = np.diff(x)
-        slope[k, 1:n] = np.divide(np.diff(y), width, out=np.zeros(n - 1), where=width > 0.0)
-    place: Any = np.arange(len(parts))[None] * size
-    for step in range(steps - 1, -1, -1):
-        further = graph.node("Add", place, np.array(2**step))
-        there = graph.node("LessOrEqual", graph.node("Gather", bound.ravel(), further), scores)
-        place = graph.node("Where", there, further, place)
-    start, value, slope = (graph.node("Gather", table.ravel(), place) for table in (start, value, slope))
-    found: str = graph.node("Add", graph.node("Mul", graph.node("Sub", scores, start), slope), value)
-    return found
-
-
-def _coupled(graph: _Graph, pairs: str, n_classes: int) -> str:
-    """What `pegasos._calibration._coupled` solves: Wu, Lin and Weng, eq. 21.
-
-    That is to minimise ``p'Qp`` where ``p`` sums to 1, and so ``(Q + 11') p`` is a multiple of 1. ONNX solves no
-    equations. But this matrix is positive definite and well conditioned, as ``d'Qd`` is at least ``||d||^2 / n^3``
-    wherever ``d`` sums to 0; so elimination without pivots loses no digits, and takes eight operators a class.
-    """
-    which, sign = _of_pairs(n_classes)
-    sure = graph.node("Max", graph.node("Min", pairs, 1.0 - _SUREST), _SUREST)
-    each = graph.node("Gather", sure, which, axis=1)
-    r = graph.node("Add", graph.node("Mul", each, sign), (sign < 0.0).astype(float))
-    other = graph.node("Transpose", r, perm=[0, 2, 1])
-    squares = graph.node("ReduceSum", graph.node("Mul", other, other), np.array([2]), keepdims=1)
-    diagonal = graph.node("Mul", squares, np.eye(n_classes))
-    matrix = graph.node("Add", graph.node("Sub", diagonal, graph.node("Mul", r, other)), 1.0)
-    rest = graph.node("Concat", matrix, graph.node("Pow", squares, 0.0), axis=2)
-    for k in range(n_classes):
-        # A column that is done is a unit vector, which nobody needs.
-        column, rest = graph.node("Split", rest, np.array([1, n_classes - k]), outputs=2, axis=2)
-        row, pivot = (graph.node("Gather", part, np.array([k]), axis=1) for part in (rest, column))
-        unit = np.eye(n_classes)[:, [k]]
-        taken = graph.node("Mul", graph.node("Sub", column, unit), graph.node("Div", row, pivot))
-        rest = graph.node("Sub", rest, taken)
-    p = graph.node("Max", graph.node("Squeeze", rest, np.array([2])), 0.0)
-    found: str = graph.node("Div", p, graph.node("ReduceSum", p, np.array([1]), keepdims=1))
-    return found
 
 
 for _model, _name in _MODELS.items():
