@@ -232,7 +232,7 @@ def _coupled(graph: Graph, pairs: str, n_classes: int) -> str:
 
     That is to minimise ``p'Qp`` where ``p`` sums to 1, and so ``(Q + 11') p`` is a multiple of 1. ONNX solves no
     equations. But this matrix is positive definite and well conditioned, as ``d'Qd`` is at least ``||d||^2 / n^3``
-    wherever ``d`` sums to 0; so elimination without pivots loses no digits, and takes eight operators a class.
+    wherever ``d`` sums to 0; so elimination without pivots loses no digits, and takes seven operators a class.
     """
     which, sign = _of_pairs(n_classes)
     sure = graph.node("Max", graph.node("Min", pairs, 1.0 - _SUREST), _SUREST)

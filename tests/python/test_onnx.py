@@ -118,6 +118,17 @@ def test_tuned_ones(tuned, n_classes):
     check(model.best_estimator_, X, graph=to_onnx(model))
 
 
+def test_whatever_has_made_the_model(three_classes, tmp_path):
+    X, y = three_classes
+    model = KernelPegasosClassifier(budget=15, metric="full", metric_rounds=1, random_state=0).fit(X, y)
+    check(model.partial_fit(X, y), X)
+    check(model.refit(X, y, learn_metric=True), X)
+    pegasos.save(model, tmp_path / "model")
+    assert to_onnx(pegasos.load(tmp_path / "model")).graph == to_onnx(model).graph
+    halves = [PegasosClassifier(random_state=0).fit(X[part], y[part]) for part in (slice(45), slice(45, 90))]
+    check(pegasos.merge(halves), X)
+
+
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
 def test_real_rows(multi_class):
     X, y = load_digits(return_X_y=True)
