@@ -164,8 +164,7 @@ def to_onnx(
     """
     estimator, last = _found(estimator)
     for step in [last] if estimator is last else [step for _, step in estimator.steps]:
-        if step is not None and not isinstance(step, str):
-            check_is_fitted(step)
+        check_is_fitted(step)
     newest = skl2onnx.get_latest_tested_opset_version()
     if not isinstance(target_opset, Integral) or not _OLDEST_OPSET <= target_opset <= newest:
         raise ValueError(
@@ -191,15 +190,15 @@ def to_onnx(
 
 
 def _found(estimator: Any) -> tuple[Any, Any]:
-    """What is to convert, without the searches that have found it; and the model at its end."""
+    """What is to convert, without searches that have found it and steps that do nothing; and the model at its end."""
     if type(estimator) in _MODELS:
         return estimator, estimator
     if hasattr(estimator, "best_estimator_"):
         return _found(estimator.best_estimator_)
     if isinstance(estimator, Pipeline):
-        name, end = estimator.steps[-1]
+        *before, (name, end) = estimator.steps
         found, last = _found(end)
-        return Pipeline([*estimator.steps[:-1], (name, found)]), last
+        return Pipeline([*(step for step in before if step[1] not in (None, "passthrough")), (name, found)]), last
     raise TypeError(
         f"estimator must be one of {', '.join(model.__name__ for model in _MODELS)}, a Pipeline that ends in one, or a "
         f"fitted search over these, got {type(estimator).__name__}; skl2onnx.to_onnx converts others"

@@ -463,6 +463,7 @@ def test_a_pipeline(three_classes):
     check(search.best_estimator_, X, graph=to_onnx(search))
     inner = GridSearchCV(PegasosClassifier(), {"alpha": [0.1, 0.01]}, cv=2)
     check(make_pipeline(StandardScaler(), inner).fit(X, names), X)
+    check(make_pipeline("passthrough", StandardScaler(), make_pipeline(None, PegasosClassifier())).fit(X, names), X)
     check(make_pipeline(StandardScaler(), PegasosClassifierCV(cv=2, random_state=0)).fit(X, names), X)
 
 
