@@ -34,8 +34,8 @@ _PLACES = {
     "save": "pegasos.io",
 }
 
-#: Modules that are there without an import of their own.
-_MODULES = ("datasets", "io")
+#: Modules that are imported when they are first used.
+_MODULES = ("datasets", "io", "onnx")
 
 __all__ = [
     "InternalError",
