@@ -88,8 +88,9 @@ class Predictor:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The examples' features, float32 or float64; anything else is converted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or an iterable of str
+            The examples' features, float32 or float64; anything else is converted. Texts, if the pipeline begins with a
+            HashingVectorizer.
 
         Returns
         -------
@@ -152,6 +153,11 @@ class Predictor:
         return self._model.has_probabilities
 
     @property
+    def takes_texts(self) -> bool:
+        """Whether X is texts, as the pipeline begins with a HashingVectorizer."""
+        return self._model.takes_texts
+
+    @property
     def n_vectors(self) -> int | None:
         """How many support vectors there are; None of a linear model."""
         return self._model.n_vectors
@@ -190,9 +196,11 @@ class Predictor:
 
     def _scores(self, X: Any) -> np.ndarray:
         """All scores, row after row."""
+        threads = thread_count(self.n_jobs)
+        if self.takes_texts:
+            return self._model.scores_of_texts(_texts(X), threads=threads)
         self._check_names(X)
-        rows = _rows(X, self.n_features_in_)
-        return self._model.scores(Examples(rows), threads=thread_count(self.n_jobs))
+        return self._model.scores(Examples(_rows(X, self.n_features_in_)), threads=threads)
 
     def _by_row(self, scores: np.ndarray, n: int) -> np.ndarray:
         scores = scores.reshape(n, -1)
@@ -207,6 +215,19 @@ class Predictor:
         given = [str(name) for name in given]
         if given != names.tolist():
             raise ValueError(f"X must have the columns {names.tolist()}, in this order, got {given}")
+
+
+def _texts(X: Any) -> list[str]:
+    """The texts of an iterable of them."""
+    if isinstance(X, str | bytes):
+        raise ValueError(f"X must be an iterable of texts, got one {type(X).__name__}")
+    texts = list(X)
+    if not texts:
+        raise ValueError("X must hold one text or more, got none")
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"X must hold texts, got {text!r}")
+    return texts
 
 
 def _rows(X: Any, n_features: int) -> Any:

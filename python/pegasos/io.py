@@ -50,7 +50,8 @@ def save(estimator: Estimator | Pipeline, path: Path) -> None:
     Parameters
     ----------
     estimator : an estimator of this package, or a Pipeline that ends with one
-        A fitted estimator. The steps before it, if there are any, must be StandardScaler or MaxAbsScaler.
+        A fitted estimator. The steps before it, if there are any, must be StandardScaler or MaxAbsScaler, or first a
+        HashingVectorizer whose tokens are words by its default pattern, or n-grams of characters.
     path : str or path-like
         The file to write.
 

@@ -105,6 +105,7 @@ impl Classifier {
         match x.into() {
             Rows::F32(x) => self.fit_in(x, labels, codes),
             Rows::F64(x) => self.fit_in(x, labels, codes),
+            Rows::Texts(_) => Err(Error::parameter("X", "texts", "rows of features")),
         }
     }
 
@@ -142,6 +143,7 @@ impl Classifier {
             state: Arc::new(state),
             labels,
             n_features,
+            hasher: None,
             steps: Vec::new(),
             net: S::net(Scorer { frozen, metric: None }),
             pairs,

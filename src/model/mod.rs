@@ -14,6 +14,7 @@ mod file;
 mod label;
 mod state;
 mod steps;
+mod text;
 mod written;
 
 use std::ops::Range;
@@ -36,19 +37,29 @@ pub(crate) use file::{FORMAT, Numbers, Tensor};
 pub use label::Label;
 use state::State;
 use steps::Step;
+use text::Hasher;
 
 /// Rows that are changed at a time.
 const WINDOW: usize = 1024;
 
-/// Rows in either scalar.
+/// Rows in either scalar; or texts, for models that make rows of them.
 #[derive(Debug)]
 pub enum Rows<'a> {
     /// In single precision.
     F32(Matrix<'a, f32>),
     /// In double precision.
     F64(Matrix<'a, f64>),
+    /// For models behind a `HashingVectorizer`.
+    Texts(Vec<&'a str>),
 }
 
+impl<'a, T: AsRef<str>> From<&'a [T]> for Rows<'a> {
+    fn from(texts: &'a [T]) -> Self {
+        Rows::Texts(texts.iter().map(AsRef::as_ref).collect())
+    }
+}
+
+/// Whatever is a matrix of a scalar is rows.
 macro_rules! rows {
     ($($of:ty => $kind:ident),*) => { $(
         impl<'a> From<$of> for Rows<'a> {
@@ -69,14 +80,7 @@ impl Rows<'_> {
         match self {
             Rows::F32(x) => x.n_rows(),
             Rows::F64(x) => x.n_rows(),
-        }
-    }
-
-    /// Number of features.
-    pub fn n_features(&self) -> usize {
-        match self {
-            Rows::F32(x) => x.n_features(),
-            Rows::F64(x) => x.n_features(),
+            Rows::Texts(texts) => texts.len(),
         }
     }
 }
@@ -115,6 +119,8 @@ pub struct Model {
     state: Arc<State>,
     labels: Vec<Label>,
     n_features: usize,
+    /// What makes rows of texts, if that is what it takes.
+    hasher: Option<Hasher>,
     steps: Vec<Step>,
     net: Net,
     /// Whether scores are those of pairs of classes.
@@ -175,6 +181,11 @@ impl Model {
     /// The labels of the classes, in the order of the scores.
     pub fn labels(&self) -> &[Label] {
         &self.labels
+    }
+
+    /// Whether it takes texts, of which it makes rows.
+    pub fn takes_texts(&self) -> bool {
+        self.hasher.is_some()
     }
 
     /// Number of features that rows have.
@@ -262,17 +273,57 @@ impl Model {
         rows: Range<usize>,
         out: &mut [f64],
     ) -> Result<(), Error> {
+        match (x, &self.hasher) {
+            (Rows::F32(x), None) => self.write_rows(x, rows, out),
+            (Rows::F64(x), None) => self.write_rows(x, rows, out),
+            (Rows::Texts(texts), Some(hasher)) => self.write_texts(hasher, &texts[rows], out),
+            (Rows::Texts(_), None) => Err(Error::parameter("X", "texts", "rows of features")),
+            _ => Err(Error::parameter(
+                "X",
+                "rows of features",
+                "texts, as the model begins with a HashingVectorizer",
+            )),
+        }
+    }
+
+    fn write_texts(&self, hasher: &Hasher, texts: &[&str], out: &mut [f64]) -> Result<(), Error> {
+        let outputs = self.outputs();
+        for (texts, out) in texts.chunks(WINDOW).zip(out.chunks_mut(WINDOW * outputs)) {
+            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+            for text in texts {
+                hasher.hash(text, &mut indices, &mut values);
+                indptr.push(indices.len() as i64);
+            }
+            let (d, n) = (hasher.n_features, texts.len());
+            if hasher.is_single() {
+                let values: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+                let x = Csr::new(&indptr, &indices, &values, d)?.into();
+                self.write_rows::<f32>(&x, 0..n, out)?;
+            } else {
+                let x = Csr::new(&indptr, &indices, &values, d)?.into();
+                self.write_rows::<f64>(&x, 0..n, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_rows<T: Scalar>(
+        &self,
+        x: &Matrix<'_, T>,
+        rows: Range<usize>,
+        out: &mut [f64],
+    ) -> Result<(), Error> {
         same_features(self.n_features, x.n_features())?;
-        match (&self.net, x) {
+        match &self.net {
             // Linear models take rows as they are.
-            (Net::F32(Scorer { frozen: frozen @ Frozen::Linear(_), .. }), Rows::F64(x)) => {
+            Net::F32(Scorer { frozen: frozen @ Frozen::Linear(_), .. })
+                if size_of::<T>() == size_of::<f64>() =>
+            {
                 let wide = Scorer { frozen: frozen.convert::<f64>()?, metric: None };
                 self.write(&wide, x, rows, out)
             }
-            (Net::F32(scorer), Rows::F32(x)) => self.write(scorer, x, rows, out),
-            (Net::F32(scorer), Rows::F64(x)) => self.write(scorer, x, rows, out),
-            (Net::F64(scorer), Rows::F32(x)) => self.write(scorer, x, rows, out),
-            (Net::F64(scorer), Rows::F64(x)) => self.write(scorer, x, rows, out),
+            Net::F32(scorer) => self.write(scorer, x, rows, out),
+            Net::F64(scorer) => self.write(scorer, x, rows, out),
         }
     }
 

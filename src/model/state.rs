@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::calibration::Calibration;
 use super::file::{Content, FORMAT, Numbers, Tensor, broken};
 use super::steps::Step;
+use super::text::Hasher;
 use super::{Label, Model, Net, Scorer};
 use crate::budget::{Budgeted, BudgetedState, Maintenance};
 use crate::data::{Csr, Dense, Matrix};
@@ -95,6 +96,7 @@ struct Classes {
 enum StoredStep {
     StandardScaler { with_mean: bool, mean: Option<Name>, scale: Option<Name> },
     MaxAbsScaler { scale: Name, clip: bool },
+    HashingVectorizer(Hasher),
 }
 
 #[derive(Deserialize)]
@@ -247,7 +249,24 @@ pub(super) fn restore(content: Content) -> Result<Model, Error> {
         return Err(broken(format!("feature_names must be {n_features} strings")));
     }
     let steps: Option<Vec<StoredStep>> = entry(&entries, "steps")?;
-    let steps = steps.unwrap_or_default().into_iter().map(|step| step_of(step, &tensors));
+    let mut steps = steps.unwrap_or_default();
+    let hasher = match steps.first() {
+        Some(StoredStep::HashingVectorizer(_)) => match steps.remove(0) {
+            StoredStep::HashingVectorizer(hasher) => Some(hasher),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(hasher) = &hasher {
+        hasher.check()?;
+        if hasher.n_features != n_features {
+            return Err(broken(format!(
+                "its HashingVectorizer must make {n_features} features, got {}",
+                hasher.n_features
+            )));
+        }
+    }
+    let steps = steps.into_iter().map(|step| step_of(step, &tensors));
     let steps = steps.collect::<Result<Vec<_>, _>>()?;
     steps.iter().try_for_each(|step| step.check(n_features))?;
     let extra: Map<String, Value> = entry(&entries, "extra")?;
@@ -290,6 +309,7 @@ pub(super) fn restore(content: Content) -> Result<Model, Error> {
         state: Arc::new(State { class, entries, tensors: BTreeMap::new(), trainer: kept }),
         labels,
         n_features,
+        hasher,
         steps,
         net,
         pairs,
@@ -350,6 +370,9 @@ fn step_of(step: StoredStep, tensors: &Tensors) -> Result<Step, Error> {
             mean: mean.as_ref().filter(|_| with_mean).map(numbers).transpose()?,
             scale: scale.as_ref().map(numbers).transpose()?,
         },
+        StoredStep::HashingVectorizer(_) => {
+            return Err(broken("a HashingVectorizer must be the first step"));
+        }
         StoredStep::MaxAbsScaler { scale, clip } => Step::MaxAbs { scale: numbers(&scale)?, clip },
     })
 }

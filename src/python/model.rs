@@ -63,6 +63,11 @@ impl Model {
     }
 
     #[getter]
+    fn takes_texts(&self) -> bool {
+        self.0.takes_texts()
+    }
+
+    #[getter]
     fn is_bounded(&self) -> bool {
         self.0.is_bounded()
     }
@@ -85,14 +90,18 @@ impl Model {
             View::F32(examples) => Rows::F32(*examples.rows()),
             View::F64(examples) => Rows::F64(*examples.rows()),
         };
-        let (n, outputs) = (rows.n_rows(), self.0.outputs());
-        let mut scores = memory::zeros("the scores", &[n, outputs])?;
-        let pool = Pool::new(threads, n)?;
-        in_pieces(py, first_of(self.0.cost()), n, &mut |piece| {
-            let out = &mut scores[piece.start * outputs..piece.end * outputs];
-            pool.run(|| self.0.write_scores(&rows, piece, out))
-        })?;
-        Ok(PyArray1::from_vec(py, scores))
+        self.scores_of(py, &rows, threads)
+    }
+
+    /// The same of texts.
+    #[pyo3(signature = (texts, *, threads = 1))]
+    fn scores_of_texts<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.scores_of(py, &Rows::from(&texts[..]), threads)
     }
 
     /// The numbers of the classes, given all scores.
@@ -120,6 +129,24 @@ impl Model {
         scores: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, self.0.probabilities_of(scores.as_slice()?)?))
+    }
+}
+
+impl Model {
+    fn scores_of<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Rows<'_>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (n, outputs) = (rows.n_rows(), self.0.outputs());
+        let mut scores = memory::zeros("the scores", &[n, outputs])?;
+        let pool = Pool::new(threads, n)?;
+        in_pieces(py, first_of(self.0.cost()), n, &mut |piece| {
+            let out = &mut scores[piece.start * outputs..piece.end * outputs];
+            pool.run(|| self.0.write_scores(rows, piece, out))
+        })?;
+        Ok(PyArray1::from_vec(py, scores))
     }
 }
 
