@@ -11,15 +11,15 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
-from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
 from pegasos._metric import MetricMachine
+from pegasos._progress import say
+from pegasos._run import Run
 from pegasos._stream import Stream
 from pegasos._unlimited import Unlimited
 
@@ -551,7 +551,7 @@ class KernelPegasosClassifier(MetricMachine):
             many = not stream and data.n > MOST_EXACT and finite and self.solver == "auto"
             budget = MANY_VECTORS if many else None
             if many and self.verbose and not self._decided:
-                tqdm.write(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
+                say(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
         ascends = self.solver != "pegasos" and self._dual_obstacle() is None and self.kernel != "sigmoid"
         exact = budget is None and ascends and not stream
         jointly = n_classes > 2 and self.multi_class == "crammer_singer"
@@ -562,8 +562,8 @@ class KernelPegasosClassifier(MetricMachine):
             "fit_intercept": exact and not jointly,
         }
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self._risen = run.ascended
 
     def _extra(self) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pegasos._base import Run, _PegasosBase
+from pegasos._base import _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound, thread_count
 from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
+from pegasos._run import Run
 from pegasos._steps import first_step, half_life
 
 if TYPE_CHECKING:
@@ -514,8 +515,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
             raise ValueError("the weights must be finite")
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self._made_with = self._chosen()
 
     def _export(self) -> None:

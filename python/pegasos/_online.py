@@ -12,7 +12,7 @@ from pegasos._linear import _LARGEST, PegasosClassifier
 if TYPE_CHECKING:
     import numpy as np
 
-    from pegasos._base import Run
+    from pegasos._run import Run
 
 
 class OnlineGradientClassifier(PegasosClassifier):
@@ -235,6 +235,6 @@ class OnlineGradientClassifier(PegasosClassifier):
     def _has_certificate(self) -> bool:
         return False
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self.cumulative_loss_, self.regret_bound_ = run.trainer.facts.regret

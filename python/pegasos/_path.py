@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from pegasos._core import Refit
 from pegasos._data import explaining, thread_count
 from pegasos._linear import PegasosClassifier
+from pegasos._progress import bar_of, relative_gap
 from pegasos._search import linear_solver
 
 if TYPE_CHECKING:
@@ -166,17 +167,19 @@ def _solve(model: PegasosClassifier, solver: Refit, data: Data, classes: np.ndar
     objectives, gaps, visits = (np.empty(len(alphas)) for _ in range(3))
     tol = 0.0 if model.tol is None else float(model.tol)
     short = []
-    with model._bar(0) as bar:
+    with bar_of("path", "rows", model.verbose) as bar:
+        bar.begin(None)
+        progress = bar.update if bar.shows else None
         for i, alpha in enumerate(alphas):
-            bar.set_postfix(alpha=f"{alpha:.3g}", refresh=False)
+            bar.tell(alpha=f"{alpha:.3g}")
             solver.set_alpha(float(alpha))
-            progress = bar.update if model.verbose else None
             primal, dual, _, count, _ = solver.solve(
                 data.examples, tol, seed, threads=thread_count(model.n_jobs), progress=progress
             )
             weights, intercepts[i] = solver.weights()
             coefs[i] = weights.reshape(outputs, -1)
             objectives[i], gaps[i], visits[i] = primal, primal - dual, count / data.n
+            bar.tell(gap=relative_gap(primal, dual))
             if not gaps[i] <= tol * primal:
                 short.append(f"{alpha:.3g}")
     if short:

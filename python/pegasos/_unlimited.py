@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from scipy.sparse import issparse
 
-from pegasos._base import Run, warn_of_gap
+from pegasos._base import warn_of_gap
 from pegasos._budget import Room
 from pegasos._data import Data, is_positive, thread_count
+from pegasos._run import Run
 
 #: Sparse kernel matrices of more rows are not looked at as a whole.
 _MOST_DENSE = 16384
@@ -16,6 +17,10 @@ class Unlimited(Room):
     """Every violator becomes a support vector, known by the number of its row."""
 
     bounded = False
+
+    def most_parts(self) -> int | None:
+        # Dual ascent takes as many steps as it takes.
+        return int(self.machine.max_iter) if self.machine.solver == "pegasos" else None
 
     def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
         machine = self.machine
@@ -40,9 +45,8 @@ class Unlimited(Room):
             threads=thread_count(machine.n_jobs),
             **machine._recording(),
         )
-        with machine._bar(data.n * machine.max_iter) as bar:
-            for _ in run.epochs(bar, machine._progress(bar)):
-                pass
+        for _ in run.epochs():
+            pass
         if fit.outcome == "stalled":
             after = "steps of dual ascent without progress"
             warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
