@@ -182,6 +182,7 @@ def _solve(model: PegasosClassifier, solver: Refit, data: Data, classes: np.ndar
             bar.tell(gap=relative_gap(primal, dual))
             if not gaps[i] <= tol * primal:
                 short.append(f"{alpha:.3g}")
+        bar.done()
     if short:
         warnings.warn(
             f"the models of alpha = {', '.join(short)} are short of tol={tol}; scale the features, increase alphas or tol",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -11,7 +12,6 @@ import numpy as np
 from tqdm import tqdm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
 
 #: A bar is drawn anew after so many seconds. The first line comes after one second, the next after two, four, ..., later ones
@@ -50,8 +50,8 @@ class NoBar:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def begin(self, total: int | None, stage: str = "") -> None:
-        """A stage begins, of so many rows, where that is known."""
+    def begin(self, total: int | None, stage: str = "", unit: str | None = None) -> None:
+        """A stage begins, of so many rows, where that is known; with a ``unit``, of something else, which is counted anew."""
 
     def update(self, rows: int = 1) -> None:
         """So many rows more."""
@@ -87,6 +87,11 @@ class _Shown(NoBar):
     def _postfix(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self._facts.items())
 
+    @property
+    def _how(self) -> dict[str, Any]:
+        """How counts are written: those of rows in thousands and millions."""
+        return {"unit": f" {self._unit}", "unit_scale": self._unit == "rows"}
+
     def _described(self, stage: str) -> str:
         return f"{self._label}, {stage}" if stage else self._label
 
@@ -111,13 +116,13 @@ class Bar(_Shown):
             self._show()
             self._bar.close()
 
-    def begin(self, total: int | None, stage: str = "") -> None:
+    def begin(self, total: int | None, stage: str = "", unit: str | None = None) -> None:
+        self._unit = unit or self._unit
         if self._bar is None:
             self._bar = self._kind(
                 total=total,
                 desc=self._described(stage),
-                unit=f" {self._unit}",
-                unit_scale=True,
+                **self._how,
                 # So that what is told while no row is counted is shown, too.
                 miniters=0,
                 mininterval=_DRAWN,
@@ -125,6 +130,9 @@ class Bar(_Shown):
                 file=self._stream,
             )
             return
+        if unit is not None:
+            self._bar.reset()
+            self._bar.unit, self._bar.unit_scale = self._how["unit"], self._how["unit_scale"]
         self._resize(None if total is None else self._bar.n + total)
         self._bar.set_description(self._described(stage), refresh=False)
         self._show()
@@ -167,15 +175,20 @@ class Lines(_Shown):
         self._stage, self._n = "", 0
         self._total: int | None = None
         self._begun: float | None = None
+        #: Since when rows are counted, or what else there is; and how many seconds after the beginning the next line comes.
+        self._counted = 0.0
         self._next = _FIRST_LINE
 
     def __exit__(self, *_: object) -> None:
         if self._begun is not None:
-            self._write(time.monotonic() - self._begun)
+            self._write()
 
-    def begin(self, total: int | None, stage: str = "") -> None:
+    def begin(self, total: int | None, stage: str = "", unit: str | None = None) -> None:
+        now = time.monotonic()
         if self._begun is None:
-            self._begun = time.monotonic()
+            self._begun = self._counted = now
+        if unit is not None:
+            self._unit, self._n, self._counted = unit, 0, now
         self._stage, self._total = stage, None if total is None else self._n + total
 
     def update(self, rows: int = 1) -> None:
@@ -196,18 +209,17 @@ class Lines(_Shown):
         if self._begun is not None and self.is_due():
             elapsed = time.monotonic() - self._begun
             self._next = elapsed + min(elapsed, _LINE)
-            self._write(elapsed)
+            self._write()
 
-    def _write(self, elapsed: float) -> None:
+    def _write(self) -> None:
         line = tqdm.format_meter(
             self._n,
             self._total,
-            elapsed,
+            time.monotonic() - self._counted,
             ncols=0,
             prefix=self._described(self._stage),
-            unit=f" {self._unit}",
-            unit_scale=True,
             postfix=self._postfix,
+            **self._how,
         )
         if self._stream is not None and not _written(self._stream, line):
             # A fit of hours must not be lost to a log that has gone.
@@ -232,11 +244,17 @@ def _stream() -> TextIO | None:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    asked: Callable[[], bool] | None = getattr(stream, "isatty", None)
+    """Whether there is a screen with room for a bar: some that only seem to be one have no columns."""
     try:
-        return asked is not None and bool(asked())
-    except (OSError, ValueError):
+        if not stream.isatty():
+            return False
+    except (AttributeError, OSError, ValueError):
         return False
+    try:
+        return os.get_terminal_size(stream.fileno()).columns > 0
+    except (AttributeError, OSError, ValueError):
+        # Somebody's own, who knows better.
+        return True
 
 
 def _notebook() -> Any:

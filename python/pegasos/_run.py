@@ -42,7 +42,9 @@ class Run:
     #: Epochs of the fit at work, at most; and how many losses there were before it.
     _most: int = 1
     _before: int = 0
-    #: Rows that Pegasos has visited, and how many of them were mistaken.
+    #: Of what is shown: visits and steps; and rows that Pegasos has met, and how many of them were mistaken.
+    _visits: int = 0
+    _steps: int = 0
     _seen: int = 0
     _wrong: int = 0
 
@@ -86,12 +88,17 @@ class Run:
         going = True
         while going:
             part = self.tasks.part("epoch") if self._may_go_on(fit) else Tasks()
+            visited = self._visits
             going = fit.epoch(progress)
             self.objective, self.dual = fit.certificate
             if going:
+                if bar.shows and self._visits == visited:
+                    self._stepped()
                 self.certificates.append(fit.certificate)
                 if self.trainer.made.kind != "linear":
-                    self.records.extend(fit.records)
+                    # A step of dual ascent adds none: those of the epoch before are still there.
+                    last = self.records[-1] if self.records else (0, 0, 0, 0.0)
+                    self.records.extend(record for record in fit.records if record > last)
                 if bar.is_due():
                     self._tell(fit)
                 if part.over(self.as_if_over):
@@ -111,7 +118,7 @@ class Run:
         self.objective, self.dual = primal, dual
         self.losses.append(loss)
         self.certificates.append((primal, dual))
-        self.bar.tell(accuracy=None, loss=loss, gap=relative_gap(primal, dual))
+        self.bar.tell(loss=loss, gap=relative_gap(primal, dual))
         self.bar.done()
 
     def _may_go_on(self, fit: Fit) -> bool:
@@ -128,7 +135,15 @@ class Run:
         if not fit.ascends and (made.kind != "linear" or self.trainer.facts.width == 1):
             self._seen, self._wrong = self._seen + rows, self._wrong + mistakes
             self.bar.tell(accuracy=1.0 - self._wrong / self._seen)
+        self._visits += rows
         self.bar.update(rows)
+
+    def _stepped(self) -> None:
+        """Counts a step of dual ascent with kernels, which visits no rows one by one."""
+        if not self._steps:
+            self.bar.begin(None, "dual ascent", "steps")
+        self._steps += 1
+        self.bar.update()
 
     def _tell(self, fit: Fit) -> None:
         """Shows what an epoch has brought."""
