@@ -172,7 +172,8 @@ class KernelPegasosClassifier(MetricMachine):
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar, with the accuracy so far: of each example before it was learned from.
+        Whether to show how training goes, with the accuracy so far, of each example before it was learned from, or the
+        loss, and the certified gap: a bar in a terminal or a notebook, lines in a file. docs/watching.md has more.
 
     Attributes
     ----------
@@ -218,6 +219,9 @@ class KernelPegasosClassifier(MetricMachine):
     loss_curve_ : list of float
         The mean loss of each epoch of Pegasos, every example scored before it was learned from; then
         the mean loss before each step of dual ascent, or at the end of a refit.
+    objective_curve_, dual_objective_curve_ : list of float
+        P, and the bound from below that was known then, with each entry of ``loss_curve_``; nan where they were not
+        evaluated. `TrainingCurveDisplay` draws them.
     metric_ : ndarray of shape (n_features, n_features) or (n_features,)
         The learned M, or its diagonal; ones if "auto" has kept the plain metric. Only after ``fit`` with another ``metric``
         than "plain".

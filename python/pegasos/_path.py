@@ -97,7 +97,7 @@ def path(
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar of visits.
+        Whether to show visits, the alpha at hand and the last gap: a bar in a terminal or a notebook, lines in a file.
 
     Returns
     -------
