@@ -39,7 +39,8 @@ class Run:
     #: What callbacks are told of an estimator whose fit would end now.
     as_if_over: Callable[[], dict[str, Any] | None] | None = None
     _fit: Fit | None = None
-    #: Epochs of the fit at work, at most; and how many losses there were before it.
+    #: Rows of an epoch of the fit at work; its epochs, at most; and how many losses there were before it.
+    _rows: int = 0
     _most: int = 1
     _before: int = 0
     #: Of what is shown: visits and steps; and rows that Pegasos has met, and how many of them were mistaken.
@@ -75,8 +76,9 @@ class Run:
         self.end()
         policy |= {"seed": self.seed, "first_epoch": self.epoch, "metric": data.metric}
         self._fit = Fit(self.trainer, data.examples, order, max_epochs=max_epochs, **policy)
+        self._rows = data.n if isinstance(order, str) else len(order)
         self._most, self._before = max_epochs, len(self.losses)
-        self.bar.begin(max_epochs * (data.n if isinstance(order, str) else len(order)))
+        self.bar.begin(max_epochs * self._rows)
         return self._fit
 
     def epochs(self) -> Iterator[None]:
@@ -93,7 +95,7 @@ class Run:
             self.objective, self.dual = fit.certificate
             if going:
                 if bar.shows and self._visits == visited:
-                    self._stepped()
+                    self._untold()
                 self.certificates.append(fit.certificate)
                 if self.trainer.made.kind != "linear":
                     # A step of dual ascent adds none: those of the epoch before are still there.
@@ -138,8 +140,13 @@ class Run:
         self._visits += rows
         self.bar.update(rows)
 
-    def _stepped(self) -> None:
-        """Counts a step of dual ascent with kernels, which visits no rows one by one."""
+    def _untold(self) -> None:
+        """Counts an epoch that has told of no visits: a short one of dual ascent, done at once; or with kernels a step, which
+        visits no rows one by one."""
+        if self.trainer.made.kind == "linear":
+            self._visits += self._rows
+            self.bar.update(self._rows)
+            return
         if not self._steps:
             self.bar.begin(None, "dual ascent", "steps")
         self._steps += 1
