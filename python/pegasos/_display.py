@@ -245,6 +245,8 @@ class TrainingCurveDisplay:
         curves = self._curves()
         known = {panel: [curve for curve in some if np.isfinite(curve[1]).any()] for panel, some in curves.items()}
         shown = [panel for panel, some in known.items() if some] if panels is None else list(panels)
+        if panels is None and not shown:
+            raise ValueError("there is nothing to show: no epoch of this model was recorded")
         if isinstance(panels, str) or not shown or not set(shown) <= set(_PANELS) or len(set(shown)) < len(shown):
             raise ValueError(f"panels must be some of {list(_PANELS)}, each once, of which something is known, got {panels!r}")
         for panel in shown:

@@ -169,7 +169,7 @@ class RefittedMachine(BudgetedMachine):
         tol = Refit.ROUGH if self.tol is None else self.tol
         part = run.tasks.part("refit")
         run.bar.begin(None, "refit")
-        run.bar.tell(accuracy=None, loss=None)
+        run.bar.tell(loss=None)
         progress = run.bar.update if run.bar.shows else None
 
         def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int, int]:

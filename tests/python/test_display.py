@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pegasos import KernelPegasosClassifier, PegasosClassifier, PegasosClassifierCV
+from pegasos import KernelPegasosClassifier, PegasosClassifier, PegasosClassifierCV, merge
 from pegasos._display import TrainingCurveDisplay
 
 mpl.use("Agg")
@@ -116,6 +116,8 @@ def test_curves_that_cannot_be_drawn(three_classes, monkeypatch):
             show(model, **arguments)
     with pytest.raises(ValueError, match="must be one of pegasos.*LogisticRegression"):
         show(LogisticRegression().fit(X, y))
+    with pytest.raises(ValueError, match="nothing to show"):
+        show(merge([model]))
     with pytest.raises(ValueError, match="inconsistent"):
         TrainingCurveDisplay(loss=[1.0, 0.5], objective=[1.0]).plot()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
