@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: a minute apart: some ten lines of a fit of a minute, hardly more than sixty of one of an hour.
 _DRAWN, _FIRST_LINE, _LINE = 0.1, 1.0, 60.0
 
+#: What is shown first, and what after it.
+_ORDER = {"gap": 1, "accuracy": 2, "loss": 3}
+
 #: By such a part of itself an objective may lie below its bound: those are roundings, of data in single precision too.
 _ROUNDINGS = 1e-6
 
@@ -85,7 +88,9 @@ class _Shown(NoBar):
 
     @property
     def _postfix(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self._facts.items())
+        # A narrow terminal cuts off what comes last.
+        facts = sorted(self._facts.items(), key=lambda fact: _ORDER.get(fact[0], 0))
+        return ", ".join(f"{name}={value}" for name, value in facts)
 
     @property
     def _how(self) -> dict[str, Any]:

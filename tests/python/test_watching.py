@@ -141,7 +141,7 @@ def test_what_is_not_known_is_not_shown(clock, stream):
         bar.tell(loss=0.25, gap=float("nan"), accuracy=0.5)
         bar.tell(loss=float("nan"), gap=1e-3, accuracy=None)
         clock.at += 4.0
-    assert shown.getvalue() == "Machine: 10.0 rows [00:04, 2.50 rows/s, loss=0.25, gap=0.001]\n"
+    assert shown.getvalue() == "Machine: 10.0 rows [00:04, 2.50 rows/s, gap=0.001, loss=0.25]\n"
 
 
 def test_a_stage_with_another_unit_is_counted_anew(clock, stream):
@@ -265,7 +265,7 @@ KernelPegasosClassifier(budget=20, random_state=0, verbose=1).fit(X, y)
 assert not [name for name in sys.modules if name.startswith(("IPython", "ipywidgets", "tqdm.notebook", "tqdm.auto"))]
 print("done")
 '''])
-fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 110, 0, 0))
+fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 140, 0, 0))
 text = b""
 try:
     while data := os.read(screen, 4096):
