@@ -306,7 +306,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
         self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)
         run.bar = self._bar()
         run.tasks = Tasks.of(self, X, y, sample_weight, most=self._most_parts())
-        run.as_if_over = partial(self._as_if_over, run, data, classes)
+        run.as_if_over = partial(self._as_if_over, data, classes)
         with self._learning(run, rows.X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         if self.calibration is not None:
@@ -324,13 +324,13 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
         """How many parts a fit has at most, as callbacks are told; None where nobody knows."""
         return int(self.max_iter) + (self.calibration is not None)
 
-    def _as_if_over(self, run: Run, data: Data, classes: np.ndarray) -> dict[str, Any] | None:
+    def _as_if_over(self, data: Data, classes: np.ndarray, run: Run) -> dict[str, Any] | None:
         """The attributes of this estimator if its fit ended here; None where nothing can be made of what is under way."""
+        if run.ascends and run.trainer.made.kind != "linear":
+            # Copies know nothing of dual ascent with kernels.
+            return None
         trainer = run.trainer.copy()
         if run.ascends:
-            if trainer.made.kind != "linear":
-                # Copies know nothing of dual ascent with kernels.
-                return None
             Fit(trainer, data.examples, "storage").end()
         if trainer.facts.t == 0:
             return None

@@ -60,7 +60,7 @@ class NoBar:
         """So many rows more."""
 
     def tell(self, **facts: float | str | None) -> None:
-        """What is known by now, in the place of what was known before under the same name; nan leaves that, None takes it away."""
+        """What is known by now, in the place of what was known before under that name; nan leaves that, None takes it away."""
 
     def is_due(self) -> bool:
         """Whether what is told would be shown at once."""

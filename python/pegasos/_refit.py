@@ -192,7 +192,7 @@ class RefittedMachine(BudgetedMachine):
         run.solved(primal, dual, loss)
         steps = solver.worth(visits, data.n, run.trainer.facts.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
-        part.over(run.as_if_over)
+        run.end_of(part)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"
             advice = "Increase alpha or tol"

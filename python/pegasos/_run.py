@@ -36,8 +36,8 @@ class Run:
     certificates: list[tuple[float, float]] = field(default_factory=list)
     bar: NoBar = field(default_factory=NoBar)
     tasks: Tasks = field(default_factory=Tasks)
-    #: What callbacks are told of an estimator whose fit would end now.
-    as_if_over: Callable[[], dict[str, Any] | None] | None = None
+    #: The attributes of the estimator if its fit ended with what this run has come to, for callbacks.
+    as_if_over: Callable[[Run], dict[str, Any] | None] | None = None
     _fit: Fit | None = None
     #: Rows of an epoch of the fit at work; its epochs, at most; and how many losses there were before it.
     _rows: int = 0
@@ -103,7 +103,7 @@ class Run:
                     self.records.extend(record for record in fit.records if record > last)
                 if bar.is_due():
                     self._tell(fit)
-                if part.over(self.as_if_over):
+                if self.end_of(part):
                     fit.stop()
                 yield
             else:
@@ -114,6 +114,11 @@ class Run:
         if bar.shows:
             self._tell(fit)
         bar.done()
+
+    def end_of(self, part: Tasks) -> bool:
+        """Tells callbacks of the end of a part, and with what model; says whether one of them wants the fit to end."""
+        told = self.as_if_over
+        return part.over(None if told is None else lambda: told(self))
 
     def solved(self, primal: float, dual: float, loss: float) -> None:
         """A refit has ended so."""

@@ -1,12 +1,14 @@
 """What training shows of itself in a terminal, in a notebook and in a log, and what it records of every epoch."""
 
 import copy
+import gc
 import io
 import os
 import pickle
 import re
 import sys
 import types
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -332,6 +334,23 @@ def test_fits_in_threads_have_a_line_each(three_classes, stream):
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda seed: PegasosClassifier(verbose=1, random_state=seed).fit(*three_classes), range(4)))
     assert shown.getvalue().count("PegasosClassifier: 100%") == 4
+
+
+def test_nothing_of_a_fit_is_left_behind(two_classes):
+    """Its rows are free at once, not when somebody looks for cycles."""
+
+    class Rows(np.ndarray):
+        pass
+
+    X = np.array(two_classes[0]).view(Rows)
+    gone = weakref.ref(X)
+    gc.disable()
+    try:
+        models = [PegasosClassifier().fit(X, two_classes[1]), KernelPegasosClassifier(budget=10).fit(X, two_classes[1])]
+        del X
+        assert gone() is None and len(models) == 2
+    finally:
+        gc.enable()
 
 
 # -- what is recorded
