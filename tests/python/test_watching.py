@@ -342,7 +342,9 @@ def test_nothing_of_a_fit_is_left_behind(two_classes):
     class Rows(np.ndarray):
         pass
 
-    X = np.array(two_classes[0]).view(Rows)
+    # Of which views know that it owns the memory.
+    X = Rows(two_classes[0].shape)
+    X[:] = two_classes[0]
     gone = weakref.ref(X)
     gc.disable()
     try:
