@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pegasos._core import InternalError, __version__
 
 if TYPE_CHECKING:
+    from pegasos._display import TrainingCurveDisplay
     from pegasos._kernel import KernelPegasosClassifier
     from pegasos._linear import PegasosClassifier
     from pegasos._merge import merge
@@ -28,6 +29,7 @@ _PLACES = {
     "PegasosClassifierCV": "pegasos._tuned",
     "Predictor": "pegasos._predictor",
     "ProjectronClassifier": "pegasos._projectron",
+    "TrainingCurveDisplay": "pegasos._display",
     "load": "pegasos.io",
     "merge": "pegasos._merge",
     "path": "pegasos._path",
@@ -46,6 +48,7 @@ __all__ = [
     "PegasosClassifierCV",
     "Predictor",
     "ProjectronClassifier",
+    "TrainingCurveDisplay",
     "__version__",
     "load",
     "merge",

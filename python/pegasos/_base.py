@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from tqdm import tqdm
 
 from pegasos._calibration import Probable
+from pegasos._callbacks import CallbackSupport, Tasks, put_back
 from pegasos._core import Fit
 from pegasos._data import (
     Data,
@@ -28,12 +29,14 @@ from pegasos._data import (
     scale_advice,
     sound,
 )
+from pegasos._progress import NoBar, bar_of
+from pegasos._run import Run
 from pegasos._steps import decided_alpha
 from pegasos._stream import Stream, joined
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Self
 
     from pegasos._core import Trainer
@@ -60,29 +63,6 @@ def warn_of_gap(
     )
 
 
-class NoBar:
-    """Stands for a progress bar that nobody wants.
-
-    tqdm takes locks for one that shows nothing, too, and what is forked by another thread at that moment would
-    wait for them for ever.
-    """
-
-    n = 0
-    total = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, _: float = 1) -> None:
-        """Shows nothing."""
-
-    def set_postfix(self, **_: object) -> None:
-        """Shows nothing."""
-
-
 #: The strength of the regularisation where training begins with a stream, whose length nobody knows.
 STREAM_ALPHA = 1e-4
 
@@ -106,7 +86,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
+class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any
@@ -274,8 +254,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
             yield
         except BaseException as error:
             if not isinstance(error, Interrupted):
-                self.__dict__.clear()
-                self.__dict__.update(before)
+                put_back(self, before)
                 if hasattr(self, "_trainer") and self._trainer.facts.t != self.t_:
                     # One that learns in place, stopped by what nothing could foresee: steps that stand.
                     self.t_ = self._trainer.facts.t
@@ -285,7 +264,7 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
     @contextmanager
     def _learning(self, run: Run, X: Any, classes: np.ndarray) -> Iterator[None]:
         """Keeps what ``run`` has learned, and explains numbers that are not finite."""
-        with explaining(X, self):
+        with explaining(X, self), run.bar:
             try:
                 yield
             except KeyboardInterrupt as error:
@@ -325,15 +304,39 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         self._forget_scores()
         self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)
+        run.bar = self._bar()
+        run.tasks = Tasks.of(self, X, y, sample_weight, most=self._most_parts())
+        run.as_if_over = partial(self._as_if_over, data, classes)
         with self._learning(run, rows.X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
         if self.calibration is not None:
+            part = run.tasks.part("calibration")
             try:
                 self._score_folds(X, rows.codes, sample_weight, seed)
             except KeyboardInterrupt as error:
                 # The model is there.
                 raise Interrupted(*error.args) from None
+            part.over()
+        run.tasks.over(dict)
         return self
+
+    def _most_parts(self) -> int | None:
+        """How many parts a fit has at most, as callbacks are told; None where nobody knows."""
+        return int(self.max_iter) + (self.calibration is not None)
+
+    def _as_if_over(self, data: Data, classes: np.ndarray, run: Run) -> dict[str, Any] | None:
+        """The attributes of this estimator if its fit ended here; None where nothing can be made of what is under way."""
+        if run.ascends and run.trainer.made.kind != "linear":
+            # Copies know nothing of dual ascent with kernels.
+            return None
+        trainer = run.trainer.copy()
+        if run.ascends:
+            Fit(trainer, data.examples, "storage").end()
+        if trainer.facts.t == 0:
+            return None
+        twin = copy(self)
+        twin._note(run.with_trainer(trainer), classes)
+        return twin.__dict__
 
     def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Data:
         """Rows that the caller holds out."""
@@ -391,26 +394,19 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
             threads=thread_count(self.n_jobs),
         )
         watch = Watch(self.tol or 0.0, self.n_iter_no_change)
-        with self._bar(self.max_iter * (data.n if isinstance(order, str) else len(order))) as bar:
-            for _ in run.epochs(bar, self._progress(bar)):
-                if held_out is None or self.tol is None:
-                    continue
-                if watch.is_over(1.0 - self._accuracy(run.trainer, held_out)):
-                    fit.stop()
+        for _ in run.epochs():
+            if held_out is None or self.tol is None:
+                continue
+            if watch.is_over(1.0 - self._accuracy(run.trainer, held_out)):
+                fit.stop()
         if self.tol is not None and fit.outcome == "exhausted":
             certified = certify and self._has_certificate()
             after, scales = f"max_iter={self.max_iter} epochs", scale_advice(data.X)
             warn_of_gap(after, self.tol, run, certified, scales=scales, stacklevel=5)
 
-    def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], object] | None:
-        """Shows how many rows were visited."""
-        return (lambda done, mistakes: bar.update(done)) if self.verbose else None
-
-    def _bar(self, total: int) -> tqdm | NoBar:
-        """A progress bar of rows, if it is wanted."""
-        if not self.verbose:
-            return NoBar()
-        return tqdm(total=total, desc=type(self).__name__, unit=" rows", unit_scale=True)
+    def _bar(self) -> NoBar:
+        """What shows how it goes, if that is wanted."""
+        return bar_of(type(self).__name__, "rows", self.verbose)
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         first = not hasattr(self, "_trainer")
@@ -529,68 +525,8 @@ class _PegasosBase(Probable, ClassifierMixin, BaseEstimator):
         self.n_iter_ = len(run.losses)
         self.t_ = run.trainer.facts.t
         self.loss_curve_ = run.losses
+        self.objective_curve_, self.dual_objective_curve_ = run.curves
         self.objective_ = run.objective
         self.dual_objective_ = run.dual
         self.duality_gap_ = run.gap
         self._export()
-
-
-@dataclass
-class Run:
-    """A trainer at work, and what a fit has learned of it."""
-
-    trainer: Trainer
-    seed: int
-    epoch: int
-    losses: list[float] = field(default_factory=list)
-    objective: float = np.nan
-    dual: float = np.nan
-    #: Whether dual ascent has gone on where Pegasos was, in a fit that has ended.
-    ascended: bool = False
-    #: What trainers with kernels have recorded on the way.
-    records: list[tuple[int, int, int, float]] = field(default_factory=list)
-    _fit: Fit | None = None
-
-    @property
-    def gap(self) -> float:
-        return self.objective - self.dual
-
-    @property
-    def ascends(self) -> bool:
-        """Whether dual ascent has taken over."""
-        return self._fit is not None and self._fit.ascends
-
-    def begin(self, data: Data, order: str | np.ndarray, **policy: Any) -> Fit:
-        """Begins to train on these examples, as ``policy`` says: by default, to visit all of them once."""
-        self.end()
-        policy |= {"seed": self.seed, "first_epoch": self.epoch, "metric": data.metric}
-        self._fit = Fit(self.trainer, data.examples, order, **policy)
-        return self._fit
-
-    def epochs(
-        self, bar: tqdm | NoBar | None = None, progress: Callable[[int, int], object] | None = None
-    ) -> Iterator[None]:
-        """Goes on to the end, and looks up after every epoch."""
-        fit = self._fit
-        assert fit is not None
-        self.objective = self.dual = np.nan
-        while fit.epoch(progress):
-            self.objective, self.dual = fit.certificate
-            if self.trainer.made.kind != "linear":
-                self.records.extend(fit.records)
-            if bar is not None and not np.isnan(self.objective):
-                known = {"objective": f"{self.objective:.6g}", "gap": f"{self.gap:.2g}"}
-                bar.set_postfix(**known, refresh=False)
-            yield
-        self.objective, self.dual = fit.certificate
-        if bar is not None and (fit.outcome != "exhausted" or fit.ascends):
-            bar.total = bar.n
-
-    def end(self) -> None:
-        """Ledger and dual variables speak of the rows of a fit alone: the trainer takes over what they have found."""
-        if self._fit is not None:
-            self.losses += self._fit.losses
-            self.ascended = self._fit.ascends
-            self.epoch += self._fit.epochs
-            self._fit.end()
-            self._fit = None

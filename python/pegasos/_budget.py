@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Run
 from pegasos._data import Data, scale_advice
 from pegasos._machine import KernelMachine
+from pegasos._run import Run
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Room(ABC):
     def limits(self) -> dict[str, Any]:
         """The most support vectors, and how many updates an average of recent iterates reaches back."""
         return {"budget": None, "window": _UNBOUNDED}
+
+    @abstractmethod
+    def most_parts(self) -> int | None:
+        """How many epochs and refits there are at most; None where that shows on the way."""
 
     @abstractmethod
     def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
@@ -88,13 +92,23 @@ class Budget(Room):
         order = machine._order(data.n)
         machine._refuse_dual(f"budget={machine._choice('budget')}" if certify else "warm_start=True")
         machine.__dict__.pop("refit_path_", None)
-        # A refit would give all examples the same weight again.
-        refine = machine._choice("refine") and machine._choice("half_life") is None
-        for left in reversed(range(machine._choice("refine_rounds") if refine else 1)):
+        refine, rounds = self._refits()
+        for left in reversed(range(rounds)):
             self._place(run, data, order)
             if refine and run.trainer.facts.spans:
                 alphas = np.array([machine._choice("alpha")])
                 machine._solve(run, data, alphas, last=left == 0, stacklevel=7)
+
+    def most_parts(self) -> int:
+        refine, rounds = self._refits()
+        return rounds * (int(self.machine.max_iter) + refine)
+
+    def _refits(self) -> tuple[bool, int]:
+        """Whether a refit follows when the vectors are placed, and how often they are."""
+        machine = self.machine
+        # It would give all examples the same weight again.
+        refine = bool(machine._choice("refine")) and machine._choice("half_life") is None
+        return refine, int(machine._choice("refine_rounds")) if refine else 1
 
     def _place(self, run: Run, data: Data, order: str | np.ndarray) -> None:
         """Epochs until the mean loss stops falling."""
@@ -108,10 +122,8 @@ class Budget(Room):
             threads=thread_count(machine.n_jobs),
             **machine._recording(),
         )
-        total = machine.max_iter * (data.n if isinstance(order, str) else len(order))
-        with machine._bar(total) as bar:
-            for _ in run.epochs(bar, machine._progress(bar)):
-                pass
+        for _ in run.epochs():
+            pass
         run.end()
 
 
@@ -178,6 +190,10 @@ class BudgetedMachine(KernelMachine):
     def _params(self, data: Data) -> dict[str, Any]:
         params = super()._params(data) | {"maintenance": self._choice("maintenance")}
         return params | self._room.limits()
+
+    def _most_parts(self) -> int | None:
+        most = self._room.most_parts()
+        return None if most is None else most + (self.calibration is not None)
 
     def _recording(self) -> dict[str, Any]:
         return {} if self.history is None else {"every": int(self.history)}

@@ -20,6 +20,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import check_is_fitted
 
+from pegasos._callbacks import unwatched
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -413,7 +415,7 @@ class Probable(ABC):
                 f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
                 f"has not seen, got {fewest} of class {self.classes_[np.bincount(codes).argmin()]!r}"
             )
-        model = clone(self).set_params(calibration=None, verbose=0, warm_start=False)
+        model = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         scores: np.ndarray | None = None

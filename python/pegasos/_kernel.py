@@ -11,15 +11,15 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
-from pegasos._base import Run
 from pegasos._budget import Budget, Room, budget_bound
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
 from pegasos._metric import MetricMachine
+from pegasos._progress import say
+from pegasos._run import Run
 from pegasos._stream import Stream
 from pegasos._unlimited import Unlimited
 
@@ -172,7 +172,8 @@ class KernelPegasosClassifier(MetricMachine):
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar, with the accuracy so far: of each example before it was learned from.
+        Whether to show how training goes, with the accuracy so far, of each example before it was learned from, or the
+        loss, and the certified gap: a bar in a terminal or a notebook, lines in a file. docs/watching.md has more.
 
     Attributes
     ----------
@@ -218,6 +219,9 @@ class KernelPegasosClassifier(MetricMachine):
     loss_curve_ : list of float
         The mean loss of each epoch of Pegasos, every example scored before it was learned from; then
         the mean loss before each step of dual ascent, or at the end of a refit.
+    objective_curve_, dual_objective_curve_ : list of float
+        P, and the bound from below that was known then, with each entry of ``loss_curve_``; nan where they were not
+        evaluated. `TrainingCurveDisplay` draws them.
     metric_ : ndarray of shape (n_features, n_features) or (n_features,)
         The learned M, or its diagonal; ones if "auto" has kept the plain metric. Only after ``fit`` with another ``metric``
         than "plain".
@@ -551,7 +555,7 @@ class KernelPegasosClassifier(MetricMachine):
             many = not stream and data.n > MOST_EXACT and finite and self.solver == "auto"
             budget = MANY_VECTORS if many else None
             if many and self.verbose and not self._decided:
-                tqdm.write(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
+                say(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
         ascends = self.solver != "pegasos" and self._dual_obstacle() is None and self.kernel != "sigmoid"
         exact = budget is None and ascends and not stream
         jointly = n_classes > 2 and self.multi_class == "crammer_singer"
@@ -562,8 +566,8 @@ class KernelPegasosClassifier(MetricMachine):
             "fit_intercept": exact and not jointly,
         }
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self._risen = run.ascended
 
     def _extra(self) -> dict[str, Any]:

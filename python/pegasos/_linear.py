@@ -14,11 +14,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pegasos._base import Run, _PegasosBase
+from pegasos._base import _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound
 from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
+from pegasos._run import Run
 from pegasos._steps import first_step, half_life
 from pegasos._threads import thread_count
 
@@ -168,7 +169,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     random_state : int, RandomState instance or None, default=None
         Seeds the orders. An int makes fits repeat bit for bit, on processors of one instruction set.
     verbose : int, default=0
-        1 shows a progress bar.
+        Whether to show how training goes, with loss and certified gap: a bar in a terminal or a notebook, lines in a file.
+        docs/watching.md has more.
     t0 : float or "auto", default="auto"
         Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
         is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
@@ -201,6 +203,9 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         ``P - D``, a bound on how far ``objective_`` is from the minimum.
     loss_curve_ : list of float
         The mean loss in each epoch, of each example just before it was learned from.
+    objective_curve_, dual_objective_curve_ : list of float
+        P, and the bound from below that was known then, with each entry of ``loss_curve_``; nan where they were not
+        evaluated. `TrainingCurveDisplay` draws them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -515,8 +520,8 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
             raise ValueError("the weights must be finite")
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self._made_with = self._chosen()
 
     def _export(self) -> None:

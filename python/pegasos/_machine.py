@@ -14,19 +14,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from pegasos._base import Run, _PegasosBase
+from pegasos._base import _PegasosBase
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, sound
+from pegasos._run import Run
 from pegasos._steps import half_life
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
-
-    from tqdm import tqdm
-
-    from pegasos._base import NoBar
 
 
 #: The feature whose weight is the intercept. It is regularised: in cross-validation on shells around a centre, where it
@@ -391,20 +387,6 @@ class KernelMachine(_PegasosBase):
             "margin": bool(self._choice("margin")),
             "multi_class": self._choice("multi_class"),
         }
-
-    def _progress(self, bar: tqdm | NoBar) -> Callable[[int, int], None] | None:
-        """Shows how many examples there were, and how many of them were right when they came."""
-        if not self.verbose:
-            return None
-        seen, wrong = 0, 0
-
-        def show(done: int, mistakes: int) -> None:
-            nonlocal seen, wrong
-            seen, wrong = seen + done, wrong + mistakes
-            bar.set_postfix(accuracy=f"{1.0 - wrong / seen:.4f}", refresh=False)
-            bar.update(done)
-
-        return show
 
     def _extra(self) -> dict[str, Any]:
         """What a file must hold beside parameters, attributes and trainer."""

@@ -23,13 +23,15 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 from threadpoolctl import ThreadpoolController
-from tqdm import tqdm
 
 from pegasos import _core
-from pegasos._base import Interrupted, Run
+from pegasos._base import Interrupted
+from pegasos._callbacks import unwatched
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, rows_of, scale_advice, with_stored
+from pegasos._progress import say
 from pegasos._refit import RefittedMachine
+from pegasos._run import Run
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -305,7 +307,7 @@ class _Rounds:
             # Numbers of rows are those of others.
             "sampling": sampling if isinstance(sampling, str) else "shuffle",
         } | params
-        machine = clone(self.machine).set_params(**params)
+        machine = unwatched(clone(self.machine)).set_params(**params)
         try:
             with warnings.catch_warnings():
                 # The last fit says what there is to say.
@@ -410,7 +412,7 @@ class _Rounds:
         self.told.append((number, kind, power, width, 1.0 / (c * self.train.n), found.accuracy))
         if self.machine.verbose:
             what = "the machine itself" if np.isnan(power) else f"round {number}, power {power:g}"
-            tqdm.write(f"metric {kind}: {what}, width {width:g}, C {c:g}: {found.accuracy:.4f} of rows held out")
+            say(f"metric {kind}: {what}, width {width:g}, C {c:g}: {found.accuracy:.4f} of rows held out")
 
     def _path(self) -> dict[str, np.ndarray]:
         names = ("round", "kind", "power", "width", "alpha", "accuracy")

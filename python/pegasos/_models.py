@@ -77,6 +77,7 @@ def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
         "n_features": estimator.n_features_in_,
         "feature_names": None if names is None else _encode(names, "feature_names_in_"),
         "loss_curve": _encode(estimator.loss_curve_, "loss_curve_"),
+        "certificates": [_encode(getattr(estimator, name), name) for name in ("objective_curve_", "dual_objective_curve_")],
         "objective": _encode(estimator.objective_, "objective_"),
         "dual_objective": _encode(estimator.dual_objective_, "dual_objective_"),
         "seed": estimator._seed,
@@ -181,6 +182,7 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
             [_real(loss) for loss in _decode(state["loss_curve"])],
             _real(_decode(state["objective"])),
             _real(_decode(state["dual_objective"])),
+            certificates=_certificates(state),
         ),
         classes,
     )
@@ -324,6 +326,14 @@ def _decode_stream(state: Any, classes: np.ndarray) -> Stream | None:
         raise ValueError(f"classes must be two or more, got {classes.tolist()}")
     _check_numbers(counts, "counts")
     return None if state is None else Stream(classes, np.array(counts, np.int64), is_open)
+
+
+def _certificates(state: dict[str, Any]) -> list[tuple[float, float]]:
+    """The objectives on the way, and their bounds; once there were none in files."""
+    objectives, duals = ([_real(value) for value in _decode(curve)] for curve in state.get("certificates", [[], []]))
+    if not len(objectives) == len(duals) <= len(state["loss_curve"]):
+        raise ValueError(f"there must be {len(state['loss_curve'])} objectives and bounds, got {len(objectives)}, {len(duals)}")
+    return list(zip(objectives, duals, strict=True))
 
 
 def _whole(state: dict[str, Any], name: str) -> int:

@@ -12,7 +12,7 @@ from pegasos._linear import _LARGEST, PegasosClassifier
 if TYPE_CHECKING:
     import numpy as np
 
-    from pegasos._base import Run
+    from pegasos._run import Run
 
 
 class OnlineGradientClassifier(PegasosClassifier):
@@ -83,7 +83,7 @@ class OnlineGradientClassifier(PegasosClassifier):
     random_state : int, RandomState instance or None, default=None
         Seeds the orders.
     verbose : int, default=0
-        1 shows a progress bar.
+        Whether to show how training goes, with the loss: a bar in a terminal or a notebook, lines in a file.
 
     Attributes
     ----------
@@ -106,6 +106,8 @@ class OnlineGradientClassifier(PegasosClassifier):
         Rounds, over all calls.
     loss_curve_ : list of float
         The mean loss in each pass, of each example just before it was learned from.
+    objective_curve_ : list of float
+        The objective with each entry of ``loss_curve_``; nan where it was not evaluated.
     objective_ : float
         ``alpha/2 ||w||^2`` plus the mean loss at the end of ``fit``; nan where ``tol=None``.
     n_features_in_ : int
@@ -235,6 +237,6 @@ class OnlineGradientClassifier(PegasosClassifier):
     def _has_certificate(self) -> bool:
         return False
 
-    def _settle(self, run: Run, classes: np.ndarray) -> None:
-        super()._settle(run, classes)
+    def _note(self, run: Run, classes: np.ndarray) -> None:
+        super()._note(run, classes)
         self.cumulative_loss_, self.regret_bound_ = run.trainer.facts.regret

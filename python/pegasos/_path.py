@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from pegasos._core import Refit
 from pegasos._data import explaining
 from pegasos._linear import PegasosClassifier
+from pegasos._progress import bar_of, relative_gap
 from pegasos._search import linear_solver
 from pegasos._threads import thread_count
 
@@ -97,7 +98,7 @@ def path(
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar of visits.
+        Whether to show visits, the alpha at hand and the last gap: a bar in a terminal or a notebook, lines in a file.
 
     Returns
     -------
@@ -167,19 +168,22 @@ def _solve(model: PegasosClassifier, solver: Refit, data: Data, classes: np.ndar
     objectives, gaps, visits = (np.empty(len(alphas)) for _ in range(3))
     tol = 0.0 if model.tol is None else float(model.tol)
     short = []
-    with model._bar(0) as bar:
+    with bar_of("path", "rows", model.verbose) as bar:
+        bar.begin(None)
+        progress = bar.update if bar.shows else None
         for i, alpha in enumerate(alphas):
-            bar.set_postfix(alpha=f"{alpha:.3g}", refresh=False)
+            bar.tell(alpha=f"{alpha:.3g}")
             solver.set_alpha(float(alpha))
-            progress = bar.update if model.verbose else None
             primal, dual, _, count, _ = solver.solve(
                 data.examples, tol, seed, threads=thread_count(model.n_jobs), progress=progress
             )
             weights, intercepts[i] = solver.weights()
             coefs[i] = weights.reshape(outputs, -1)
             objectives[i], gaps[i], visits[i] = primal, primal - dual, count / data.n
+            bar.tell(gap=relative_gap(primal, dual))
             if not gaps[i] <= tol * primal:
                 short.append(f"{alpha:.3g}")
+        bar.done()
     if short:
         warnings.warn(
             f"the models of alpha = {', '.join(short)} are short of tol={tol}; scale the features, increase alphas or tol",

@@ -76,7 +76,7 @@ class ProjectronClassifier(BudgetedMachine):
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar, with the accuracy so far.
+        Whether to show how training goes, with the accuracy so far: a bar in a terminal or a notebook, lines in a file.
 
     Attributes
     ----------

@@ -11,11 +11,13 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Run, warn_of_gap
+from pegasos._base import warn_of_gap
 from pegasos._budget import BudgetedMachine
+from pegasos._callbacks import Tasks
 from pegasos._core import Refit
 from pegasos._data import Data, explaining
 from pegasos._linear import PegasosClassifier
+from pegasos._run import Run
 from pegasos._stream import Stream
 from pegasos._threads import thread_count
 
@@ -121,12 +123,14 @@ class RefittedMachine(BudgetedMachine):
                 return self._refit_stream(X, float(alphas[0]))
             data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
             # A copy, as the model must stay whole if this fails.
-            run = Run(self._own_trainer(data), self._seed, self._epoch)
+            run = Run(self._own_trainer(data), self._seed, self._epoch, bar=self._bar())
+            tasks = Tasks.of(self, X, y, sample_weight, name="refit", most=0)
             with self._learning(run, data.X, classes):
                 data.examples.check()
                 if learn_metric:
                     data = self._learn_again(run, data)
                 self._solve(run, data, alphas, cv, stacklevel=4)
+            tasks.over(dict)
         return self
 
     @abstractmethod
@@ -164,29 +168,32 @@ class RefittedMachine(BudgetedMachine):
         alpha = float(alphas[0])
         self.__dict__.pop("refit_path_", None)
         tol = Refit.ROUGH if self.tol is None else self.tol
-        with self._bar(0) as bar:
-            progress = bar.update if self.verbose else None
+        part = run.tasks.part("refit")
+        run.bar.begin(None, "refit")
+        run.bar.tell(loss=None)
+        progress = run.bar.update if run.bar.shows else None
 
-            def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int, int]:
-                examples = data.weighted(weight).examples
-                return solver.solve(examples, tol, run.seed, threads=threads, progress=progress)
+        def solve(weight: np.ndarray | None, tol: float) -> tuple[float, float, float, int, int]:
+            examples = data.weighted(weight).examples
+            return solver.solve(examples, tol, run.seed, threads=threads, progress=progress)
 
-            if alphas.size > 1:
-                path = self._choose(run, data, alphas, cv, solver, solve)
-                alpha = float(alphas[path["accuracy"].argmax()])
-                solver.set_alpha(alpha)
-                self.refit_path_ = path
-            else:
-                # By way of larger ones: from nothing a small one takes up to twice as long.
-                for larger in _LARGER:
-                    if alpha * larger * data.n <= 1.0:
-                        solver.set_alpha(alpha * larger)
-                        solve(data.weight, _ROUGH_PATH)
-                solver.set_alpha(alpha)
-            run.objective, run.dual, loss, visits, most = solve(data.weight, tol)
-        run.losses.append(loss)
+        if alphas.size > 1:
+            path = self._choose(run, data, alphas, cv, solver, solve)
+            alpha = float(alphas[path["accuracy"].argmax()])
+            solver.set_alpha(alpha)
+            self.refit_path_ = path
+        else:
+            # By way of larger ones: from nothing a small one takes up to twice as long.
+            for larger in _LARGER:
+                if alpha * larger * data.n <= 1.0:
+                    solver.set_alpha(alpha * larger)
+                    solve(data.weight, _ROUGH_PATH)
+            solver.set_alpha(alpha)
+        primal, dual, loss, visits, most = solve(data.weight, tol)
+        run.solved(primal, dual, loss)
         steps = solver.worth(visits, data.n, run.trainer.facts.t)
         run.trainer.set_coefs(solver.coefs(), steps if last else 0)
+        run.end_of(part)
         if not run.gap <= tol * run.objective:
             after = f"{most} epochs of dual ascent"
             advice = "Increase alpha or tol"

@@ -17,15 +17,15 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pegasos._base import NoBar, Run
 from pegasos._calibration import Calibration
+from pegasos._callbacks import Stopped, Tasks
 from pegasos._core import Refit
 from pegasos._data import Data, as_data, rows_of
+from pegasos._progress import NoBar
+from pegasos._run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from tqdm import tqdm
 
     from pegasos._kernel import KernelPegasosClassifier
     from pegasos._linear import PegasosClassifier
@@ -188,9 +188,13 @@ class Search:
     tol: float
     seed: int
     threads: int
-    bar: tqdm | NoBar
+    bar: NoBar
+    #: The search as callbacks are told of it.
+    tasks: Tasks
     #: How many spaces may be kept for other alphas.
     most_kept: int = 0
+    #: Whether a callback may end it, as there is a model to be made of what is known then.
+    may_stop: bool = False
     cells: dict[Key, Cell] = field(default_factory=dict)
     _kept: dict[tuple[float, int], Space] = field(default_factory=dict)
 
@@ -226,7 +230,8 @@ class Search:
             return found
 
         with ThreadPoolExecutor(max_workers=self.threads) as pool:
-            going_on = {pool.submit(work, *job) for job in wanted}
+            parts = {pool.submit(work, *job): self.tasks.part(f"fold {job[1]}") for job in wanted}
+            going_on = set(parts)
             try:
                 while going_on:
                     done, going_on = wait(going_on, _LOOK, FIRST_EXCEPTION)
@@ -239,6 +244,8 @@ class Search:
                             cell = self.cell(*key)
                             cell.scores[which], cell.times[which], cell.held_out[which] = score, took, scores
                             self._tell(key)
+                        if parts[job].over() and self.may_stop:
+                            raise Stopped
             except BaseException:
                 stop.set()
                 for job in going_on:
@@ -250,9 +257,11 @@ class Search:
         return self.cells.setdefault(Key(gamma, alpha), Cell())
 
     def _tell(self, key: Key) -> None:
-        best = max((cell.mean for cell in self.cells.values() if cell.scores), default=np.nan)
+        if not self.bar.shows:
+            return
+        best = max(cell.mean for cell in self.cells.values() if cell.scores)
         where = {"gamma": f"{key.gamma:.3g}"} if key.gamma else {}
-        self.bar.set_postfix(**where, alpha=f"{key.alpha:.3g}", best=f"{best:.4f}", refresh=False)
+        self.bar.tell(**where, alpha=f"{key.alpha:.3g}", best=f"{best:.4f}")
         self.bar.update(1)
 
     def best(self, folds: Iterable[int], keys: Iterable[Key] | None = None) -> Key:

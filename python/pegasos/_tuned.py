@@ -203,7 +203,8 @@ class PegasosClassifierCV(Tuned):
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar, with the alpha at hand and the best score so far.
+        Whether to show how the search goes, with the alpha at hand and the best score so far: a bar in a terminal or a
+        notebook, lines in a file.
 
     Attributes
     ----------
@@ -394,7 +395,8 @@ class KernelPegasosClassifierCV(Tuned):
     random_state : int, RandomState or None, default=None
         Seed of the orders.
     verbose : int, default=0
-        Whether to show a progress bar, with the gamma and alpha at hand and the best score so far.
+        Whether to show how the search goes, with the gamma and alpha at hand and the best score so far: a bar in a terminal
+        or a notebook, lines in a file.
 
     Attributes
     ----------

@@ -19,12 +19,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
-from tqdm import tqdm
 
-from pegasos._base import Interrupted, NoBar
+from pegasos._base import Interrupted
 from pegasos._calibration import METHODS, Calibration
+from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
 from pegasos._data import Data, explaining
 from pegasos._machine import votes_of_pairs
+from pegasos._progress import bar_of, say
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
 from pegasos._threads import thread_count
 
@@ -43,7 +44,7 @@ def _has_scores(tuned: Any) -> bool:
     return True
 
 
-class Tuned(ClassifierMixin, BaseEstimator, ABC):
+class Tuned(CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
     """An estimator that tries others and keeps the best."""
 
     alphas: Any
@@ -133,8 +134,7 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
             return self._fit(X, y, sample_weight, groups, params)
         except BaseException as error:
             if not isinstance(error, Interrupted):
-                self.__dict__.clear()
-                self.__dict__.update(before)
+                put_back(self, before)
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Self:
@@ -154,22 +154,28 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
             raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {self.cv!r}")
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed)
+        tasks = Tasks.of(self, X, y, sample_weight, most=2)
+        looking = tasks.part("search", most=None)
+        task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed, looking)
         interrupted, known = False, list(range(len(folds)))
         with task.bar:
+            task.bar.begin(None)
             try:
                 search = self._search(task)
-            except KeyboardInterrupt:
-                search, interrupted = task.search, True
+                task.bar.done()
+            except (KeyboardInterrupt, Stopped) as error:
+                search, interrupted = task.search, isinstance(error, KeyboardInterrupt)
                 # The folds that most is known of.
-                known = max((sorted(cell.scores) for cell in search.cells.values()), key=len, default=[])
+                cells = {} if search is None else search.cells
+                known = max((sorted(cell.scores) for cell in cells.values()), key=len, default=[])
                 if not known:
                     raise
-                if self.verbose:
-                    tqdm.write("interrupted: training with the best parameters so far; Ctrl-C again stops that too")
+                if interrupted and self.verbose:
+                    say("interrupted: training with the best parameters so far; Ctrl-C again stops that too")
+        looking.over()
         key = self._choose(search, known)
         try:
-            self._conclude(task, search, key, known, X, y, sample_weight)
+            self._conclude(task, search, key, known, X, y, sample_weight, tasks)
         except Interrupted:
             interrupted = True
         if interrupted:
@@ -179,6 +185,7 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
                 stacklevel=4,
             )
             raise Interrupted
+        tasks.over(dict)
         return self
 
     def _choose(self, search: Search, folds: list[int]) -> Key:
@@ -192,7 +199,15 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         return max(near, key=lambda key: (key.alpha, -key.gamma))
 
     def _conclude(
-        self, task: Task, search: Search, key: Key, folds: list[int], X: Any, y: Any, sample_weight: Any
+        self,
+        task: Task,
+        search: Search,
+        key: Key,
+        folds: list[int],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        tasks: Tasks,
     ) -> None:
         """Trains on all examples, and notes what was found."""
         model = self._last_model(task.seed, key)
@@ -200,7 +215,8 @@ class Tuned(ClassifierMixin, BaseEstimator, ABC):
         test = np.concatenate([task.folds[k].test for k in folds])
         scores = np.concatenate([cell.held_out[k] for k in folds])
         try:
-            model.fit(X, y, sample_weight)
+            with tasks.fit_of(model, "refit-with-best-params"):
+                model.fit(X, y, sample_weight)
         finally:
             # After Ctrl-C there may be one, too.
             if hasattr(model, "classes_"):
@@ -405,13 +421,13 @@ class Task:
     X: Any
     score_params: dict[str, Any]
     seed: int
+    #: The search as callbacks are told of it.
+    tasks: Tasks
 
     def __post_init__(self) -> None:
         self.threads = thread_count(self.tuned.n_jobs)
         self.scorer = None if self.tuned.scoring in (None, "accuracy") else self.tuned._get_scorer()
-        self.bar: Any = NoBar()
-        if self.tuned.verbose:
-            self.bar = tqdm(desc=type(self.tuned).__name__, unit=" models")
+        self.bar = bar_of(type(self.tuned).__name__, "models", self.tuned.verbose)
         self.is_logistic = self.template._choice("loss") == "log_loss"
         method = self.tuned.calibration
         if method == "auto":
@@ -476,6 +492,7 @@ class Task:
     def begin(self, space: Callable[..., Space]) -> Search:
         """A search of all folds."""
         self.search = self.over(self.data, self.folds, space, self.measure)
+        self.search.may_stop = True
         return self.search
 
     def over(
@@ -487,7 +504,7 @@ class Task:
     ) -> Search:
         """A search of these folds."""
         tol = self.tuned._search_tol
-        return Search(data, folds, space, measure, tol, self.seed, self.threads, self.bar)
+        return Search(data, folds, space, measure, tol, self.seed, self.threads, self.bar, self.tasks)
 
 
 def _rows(part: Any, n: int) -> np.ndarray:

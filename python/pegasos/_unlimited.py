@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from scipy.sparse import issparse
 
-from pegasos._base import Run, warn_of_gap
+from pegasos._base import warn_of_gap
 from pegasos._budget import Room
 from pegasos._data import Data, is_positive
+from pegasos._run import Run
 from pegasos._threads import thread_count
 
 #: Sparse kernel matrices of more rows are not looked at as a whole.
@@ -17,6 +18,10 @@ class Unlimited(Room):
     """Every violator becomes a support vector, known by the number of its row."""
 
     bounded = False
+
+    def most_parts(self) -> int | None:
+        # Dual ascent takes as many steps as it takes.
+        return int(self.machine.max_iter) if self.machine.solver == "pegasos" else None
 
     def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
         machine = self.machine
@@ -41,9 +46,8 @@ class Unlimited(Room):
             threads=thread_count(machine.n_jobs),
             **machine._recording(),
         )
-        with machine._bar(data.n * machine.max_iter) as bar:
-            for _ in run.epochs(bar, machine._progress(bar)):
-                pass
+        for _ in run.epochs():
+            pass
         if fit.outcome == "stalled":
             after = "steps of dual ascent without progress"
             warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)

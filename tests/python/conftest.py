@@ -95,14 +95,16 @@ def interrupt(after, work):
 def run_script():
     """Runs Python text in a process of its own, where a crash or a hang can do no harm."""
 
+    places = [place for place in [os.environ.get("PYTHONPATH")] if place]
+
     def run(text, timeout=60, **environment):
         return subprocess.run(
             [sys.executable, "-c", text],
             capture_output=True,
             text=True,
             timeout=timeout,
-            # So that scripts find this file, too.
-            env={**os.environ, "PYTHONPATH": os.path.dirname(__file__), **environment},
+            # So that scripts find this file, too, and the package that is tested.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *places]), **environment},
         )
 
     return run

@@ -87,7 +87,7 @@ def test_large_sets_get_a_budget(capsys):
     model = KernelPegasosClassifier(gamma=8.0, random_state=0, verbose=1).fit(X.astype(np.float32), y)
     assert model.budget_ == MANY_VECTORS == len(model.support_vectors_)
     assert model.score(X[:5000], y[:5000]) > 0.98
-    assert f"budget='auto' is {MANY_VECTORS} for {MOST_EXACT + 1} rows" in capsys.readouterr().out
+    assert f"budget='auto' is {MANY_VECTORS} for {MOST_EXACT + 1} rows" in capsys.readouterr().err
     # A smaller one is exact again, whatever was decided before.
     model.fit(X[:500], y[:500])
     assert model.budget_ is None and model.intercept_ != 0.0
