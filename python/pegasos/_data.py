@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from joblib import cpu_count
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.sparse import csr_array, csr_matrix, issparse, sparray
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+from threadpoolctl import LibController, register
 
-from pegasos._core import Examples, NonFiniteError
+from pegasos._core import Examples, NonFiniteError, __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +78,64 @@ class Data(NamedTuple):
         indptr, indices, data = (array.copy() for array in arrays)
         own = (indptr, indices, data, n_features)
         return self._replace(examples=Examples(own, self.codes, self.weight))
+
+
+def validated(estimator: Any, X: Any, *y: Any, dtype: Any, reset: bool, finite: bool) -> Any:
+    """``X``, and ``y`` where it is given, as `validate_data` has them: rows C-contiguous or CSR, of one of these dtypes.
+
+    Rows of such a form are not copied, those of a frame whose columns are stored apart once. Whether all numbers are
+    ``finite`` is not for everybody to look at: training and linear scores meet every value anyway.
+    """
+    X, given = from_arrow(X, "X"), [from_arrow(labels, "y") for labels in y]
+    rows = _rows_of_frame(X)
+    checks: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": dtype, "order": "C"}
+    checks["ensure_all_finite"] = finite
+    if rows is None:
+        return validate_data(estimator, sound(X, dtype), *given, reset=reset, **checks)
+    # Names are those of the frame.
+    validate_data(estimator, X, *given, reset=reset, skip_check_array=True)
+    if given:
+        return check_X_y(rows, *given, estimator=estimator, **checks)
+    return check_array(rows, input_name="X", estimator=estimator, **checks)
+
+
+def from_arrow(values: Any, name: str) -> Any:
+    """What offers its columns by Arrow's PyCapsule interface alone, as pyarrow's table or array; else what it was.
+
+    Some can do so once only: who needs the values twice comes here first.
+    """
+    one = hasattr(values, "__arrow_c_array__")
+    if hasattr(values, "__array__") or not (one or hasattr(values, "__arrow_c_stream__")):
+        return values
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(
+            f"{name} is a {type(values).__name__}, which offers Arrow's PyCapsule interface alone; install pyarrow, or hand "
+            "over a NumPy array"
+        ) from None
+    if name.startswith("X"):
+        return pyarrow.table(values)
+    return pyarrow.array(values) if one else pyarrow.chunked_array(values)
+
+
+def _rows_of_frame(X: Any) -> np.ndarray | None:
+    """The numbers of a frame of which scikit-learn would make two copies, or one in double precision; else None."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "collect"):
+        raise ValueError(f"X must be data, got a {type(X).__name__}, a query; collect() has its result")
+    if library not in ("pandas", "polars", "pyarrow") or len(getattr(X, "shape", ())) != 2:
+        return None
+    rows: np.ndarray | None = None
+    if library == "polars":
+        rows = X.to_numpy(order="c")
+    elif library == "pyarrow":
+        rows = np.asarray(X)
+    elif any(hasattr(dtype, "numpy_dtype") for dtype in X.dtypes):
+        # Of columns that are Arrow's, or have masks.
+        single = all(getattr(dtype, "numpy_dtype", dtype) == np.float32 for dtype in X.dtypes)
+        rows = X.to_numpy(np.float32 if single else np.float64, na_value=np.nan)
+    return rows
 
 
 def sound(X: Any, dtype: Any) -> Any:
@@ -284,6 +347,8 @@ def check_labels(labels: np.ndarray, name: str) -> None:
     if labels.dtype.kind != "O":
         return
     kinds = {str if isinstance(label, str) else type(label) for label in labels.ravel()}
+    if {"NoneType", "NAType"} & {kind.__name__ for kind in kinds}:
+        raise ValueError(f"{name} must have a label for every row, got missing values (None)")
     if not (kinds == {str} or all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds)):
         said = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(
@@ -309,13 +374,32 @@ def encode_among(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndar
     return codes.astype(np.uint32)
 
 
+#: The most threads in the calling thread, as threadpoolctl has set it; None where it has not.
+_limit: ContextVar[int | None] = ContextVar("_limit", default=None)
+
+
+@cache
+def _cores(affinity: int) -> int:
+    """The cores that this process may use, while so many of them are its own: no more than a container's quota."""
+    # To look for the quota takes 50 us, a third of a step on one row.
+    return int(cpu_count())
+
+
 def thread_count(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` asks for, as scikit-learn counts them; at most four for each core.
 
     None asks for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, or
-    for every core this process may use.
+    for every core this process may use. Within ``threadpoolctl.threadpool_limits`` it asks for as many as that
+    allows, and no ``n_jobs`` gets more.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = _limit.get()
+    found = _unlimited_count(limit if n_jobs is None else n_jobs)
+    return found if limit is None else min(found, limit)
+
+
+def _unlimited_count(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for where nobody limits them."""
+    cores = _cores(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0)
     if n_jobs is None:
         n_jobs = cores
         for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -328,3 +412,25 @@ def thread_count(n_jobs: int | None) -> int:
         raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
     asked = n_jobs if n_jobs > 0 else cores + 1 + n_jobs
     return int(max(1, min(asked, _MOST_THREADS * cores)))
+
+
+class _Threads(LibController):
+    """What threadpoolctl knows of our threads. A limit holds for the thread that sets it."""
+
+    user_api = internal_api = "pegasos"
+    filename_prefixes = ("_core",)
+    # Others have libraries of that name, too.
+    check_symbols = ("PyInit_pegasos_threads",)
+
+    def get_num_threads(self) -> int:
+        return thread_count(None)
+
+    def set_num_threads(self, num_threads: int) -> None:
+        # What there is without a limit is none: so limits are put back, the numbers of threads that were found.
+        _limit.set(None if num_threads == _unlimited_count(None) else max(1, num_threads))
+
+    def get_version(self) -> str:
+        return __version__
+
+
+register(_Threads)

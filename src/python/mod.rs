@@ -233,3 +233,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
 }
+
+/// Has nothing in it: by the symbol of this name threadpoolctl tells this library from others called `_core`.
+#[pymodule]
+fn pegasos_threads(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
+}

@@ -95,14 +95,16 @@ def interrupt(after, work):
 def run_script():
     """Runs Python text in a process of its own, where a crash or a hang can do no harm."""
 
+    # So that scripts find this file, too, and the package where this process has found it.
+    path = [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]
+
     def run(text, timeout=60, **environment):
         return subprocess.run(
             [sys.executable, "-c", text],
             capture_output=True,
             text=True,
             timeout=timeout,
-            # So that scripts find this file, too.
-            env={**os.environ, "PYTHONPATH": os.path.dirname(__file__), **environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **environment},
         )
 
     return run
