@@ -348,7 +348,7 @@ def check_labels(labels: np.ndarray, name: str) -> None:
         return
     kinds = {str if isinstance(label, str) else type(label) for label in labels.ravel()}
     if {"NoneType", "NAType"} & {kind.__name__ for kind in kinds}:
-        raise ValueError(f"{name} must have a label for every row, got missing values (None)")
+        raise ValueError(f"{name} must hold labels of one kind, numbers or strings, and no missing values")
     if not (kinds == {str} or all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds)):
         said = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(
@@ -392,26 +392,27 @@ def thread_count(n_jobs: int | None) -> int:
     for every core this process may use. Within ``threadpoolctl.threadpool_limits`` it asks for as many as that
     allows, and no ``n_jobs`` gets more.
     """
-    limit = _limit.get()
-    found = _unlimited_count(limit if n_jobs is None else n_jobs)
-    return found if limit is None else min(found, limit)
-
-
-def _unlimited_count(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for where nobody limits them."""
     cores = _cores(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0)
+    most, limit = _MOST_THREADS * cores, _limit.get()
+    if limit is not None:
+        most = min(most, limit)
+        n_jobs = limit if n_jobs is None else n_jobs
     if n_jobs is None:
         n_jobs = cores
         for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
             value = os.environ.get(name, "")
             # Digits that are too many to be read are too many threads.
             if value.isascii() and value.isdigit() and value.strip("0"):
-                n_jobs = int(value[-18:]) if len(value) < 19 else _MOST_THREADS * cores
+                n_jobs = int(value[-18:]) if len(value) < 19 else most
                 break
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
     asked = n_jobs if n_jobs > 0 else cores + 1 + n_jobs
-    return int(max(1, min(asked, _MOST_THREADS * cores)))
+    return int(max(1, min(asked, most)))
+
+
+class _NoLimit(int):
+    """How many threads there are where nobody limits them: to set this number is to lift a limit."""
 
 
 class _Threads(LibController):
@@ -423,11 +424,12 @@ class _Threads(LibController):
     check_symbols = ("PyInit_pegasos_threads",)
 
     def get_num_threads(self) -> int:
-        return thread_count(None)
+        found = thread_count(None)
+        return _NoLimit(found) if _limit.get() is None else found
 
     def set_num_threads(self, num_threads: int) -> None:
-        # What there is without a limit is none: so limits are put back, the numbers of threads that were found.
-        _limit.set(None if num_threads == _unlimited_count(None) else max(1, num_threads))
+        # Who puts back what was there hands over what `get_num_threads` has told.
+        _limit.set(None if isinstance(num_threads, _NoLimit) else max(1, num_threads))
 
     def get_version(self) -> str:
         return __version__
