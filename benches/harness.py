@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import sklearn
@@ -29,7 +29,7 @@ from pegasos import KernelPegasosClassifier, PegasosClassifier
 T = TypeVar("T")
 
 
-def papers_linear(loss: str = "hinge", **params: Any) -> PegasosClassifier:
+def papers_linear(loss: Literal["hinge", "squared_hinge", "log_loss"] = "hinge", **params: Any) -> PegasosClassifier:
     """The papers' linear machine, whatever the defaults are."""
     papers: dict[str, Any] = {"alpha": 1e-4, "multi_class": "crammer_singer"}
     return PegasosClassifier(loss, **papers | params)

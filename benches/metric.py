@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -148,6 +148,7 @@ def machines(run: harness.Run, name: str, data: Split) -> None:
         budgets = [100]
     if name in LARGE:
         budgets = [budget for budget in budgets if budget is not None]
+    kinds: tuple[Literal["plain", "full", "auto"], ...]
     for budget in budgets:
         kinds = ("plain", "full", "auto") if budget in (50, 100, 500) else ("plain", "auto")
         for kind in kinds:
@@ -180,7 +181,7 @@ def auto(run: harness.Run, name: str, splits: defaults.Splits) -> None:
     """Beside the plain metric; where there are folds, over these."""
     sizes = min(len(splits[0][1]), 500) // 4
     budget = 500 if sizes >= 125 else max(20, sizes)
-    found: dict[str, list[float]] = {"plain": [], "auto": []}
+    found: dict[Literal["plain", "auto"], list[float]] = {"plain": [], "auto": []}
     kept = 0
     for order, (X, y, X_test, y_test) in enumerate(splits[:5]):
         for kind, accuracies in found.items():

@@ -136,7 +136,7 @@ def rounds() -> None:
                 )
                 right.append(100.0 * model.fit(X, y).score(X_test, y_test))
             setting = f"B={budget} {kind} gamma={c}/d alpha={alpha}"
-            row("rounds", name, setting, np.mean(right), np.std(right))
+            row("rounds", name, setting, float(np.mean(right)), float(np.std(right)))
 
 
 def timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:

@@ -15,7 +15,7 @@ import one_thread  # noqa: F401 - before NumPy
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import harness
 import numpy as np
@@ -152,7 +152,8 @@ def linear(run: harness.Run, name: str, data: Split) -> None:
     def estimate(machine: str, models: list[Any]) -> None:
         run.row("linear", name, machine, 50.0 * float(np.mean([timed(model, rows, labels)[1] for model in models])))
 
-    for loss in ("squared_hinge", "log_loss"):
+    losses: tuple[Literal["squared_hinge", "log_loss"], ...] = ("squared_hinge", "log_loss")
+    for loss in losses:
         ours = [PegasosClassifier(loss, alpha=alpha, random_state=0, n_jobs=1) for alpha in alphas]
         estimate(f"fifty fits of PegasosClassifier {loss}", ours)
     some = alphas[[1, 5, 8]]

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._calibration import Probable
 from pegasos._callbacks import CallbackSupport, Tasks, put_back
@@ -26,8 +26,9 @@ from pegasos._data import (
     encode,
     encode_among,
     explaining,
+    from_arrow,
     scale_advice,
-    sound,
+    validated,
 )
 from pegasos._progress import NoBar, bar_of
 from pegasos._run import Run
@@ -188,6 +189,25 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of the examples whose class ``predict`` names.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights; ones by default.
+
+        Returns
+        -------
+        float
+            The accuracy, in [0, 1].
+        """
+        return float(super().score(X, y, sample_weight))
+
     # -- input
 
     def _examples(
@@ -205,18 +225,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
             self._decided = {}
         # Weights that exist stay in their precision.
         dtype: Any = [np.float64, np.float32] if reset else np.dtype(self._trainer.made.dtype)
-        X, y = validate_data(
-            self,
-            sound(X, dtype),
-            y,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=dtype,
-            order="C",
-            # Training meets every value anyway.
-            ensure_all_finite=False,
-            reset=reset,
-        )
+        X, y = validated(self, X, y, dtype=dtype, reset=reset, finite=False)
         if stream is not None:
             codes = stream.meet(y)
             assert stream.classes is not None
@@ -227,9 +236,8 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
             codes = encode_among(y, classes)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            sample_weight = from_arrow(sample_weight, "sample_weight")
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
@@ -282,6 +290,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
         # Who knows one class has learned nothing.
         going_on = self.warm_start and hasattr(self, "_trainer") and len(self.classes_) > 1
         known = self.classes_ if going_on else None
+        X = from_arrow(X, "X")
         data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
@@ -346,9 +355,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
             raise ValueError("tol must be a number where X_val is given, by which its accuracy must rise, got None")
         dtype: Any = [np.float64, np.float32]
         try:
-            X, y = validate_data(
-                self, sound(X, dtype), y, accept_sparse="csr", accept_large_sparse=True, dtype=dtype, order="C", reset=False
-            )
+            X, y = validated(self, X, y, dtype=dtype, reset=False, finite=True)
         except ValueError as error:
             # It speaks of X and y.
             raise ValueError(f"X_val and y_val must be as X and y are: {error}") from error

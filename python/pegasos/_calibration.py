@@ -17,10 +17,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._callbacks import unwatched
+from pegasos._types import available_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

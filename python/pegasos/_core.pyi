@@ -22,6 +22,7 @@ __all__ = [
     "Trainer",
     "__version__",
     "agop",
+    "available_parallelism",
     "gradients",
     "model_bytes",
     "read_model",
@@ -248,3 +249,4 @@ class Model:
 
 def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, NDArray[Any]]]: ...
 def model_bytes(entries: str, tensors: dict[str, NDArray[Any]]) -> bytes: ...
+def available_parallelism() -> int: ...

@@ -1,4 +1,4 @@
-"""The one door for what users hand over: matrices and labels.
+"""The one door for what users hand over: matrices, frames and labels; and what threadpoolctl knows of us.
 
 Arrays may lie: a sparse matrix whose indices point outside is a segmentation fault for whoever multiplies with it,
 and another thread may change it at any time. So nobody here or in SciPy walks the indices of a user's matrix. The
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.sparse import csr_array, csr_matrix, issparse, sparray
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+from threadpoolctl import LibController, register
 
-from pegasos._core import Examples, NonFiniteError
+from pegasos._core import Examples, NonFiniteError, __version__
+from pegasos._threads import limit, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +72,64 @@ class Data(NamedTuple):
         indptr, indices, data = (array.copy() for array in arrays)
         own = (indptr, indices, data, n_features)
         return self._replace(examples=Examples(own, self.codes, self.weight))
+
+
+def validated(estimator: Any, X: Any, *y: Any, dtype: Any, reset: bool, finite: bool) -> Any:
+    """``X``, and ``y`` where it is given, as `validate_data` has them: rows C-contiguous or CSR, of one of these dtypes.
+
+    Rows of such a form are not copied, those of a frame whose columns are stored apart once. Whether all numbers are
+    ``finite`` is not for everybody to look at: training and linear scores meet every value anyway.
+    """
+    X, given = from_arrow(X, "X"), [from_arrow(labels, "y") for labels in y]
+    rows = _rows_of_frame(X)
+    checks: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": dtype, "order": "C"}
+    checks["ensure_all_finite"] = finite
+    if rows is None:
+        return validate_data(estimator, sound(X, dtype), *given, reset=reset, **checks)
+    # Names are those of the frame.
+    validate_data(estimator, X, *given, reset=reset, skip_check_array=True)
+    if given:
+        return check_X_y(rows, *given, estimator=estimator, **checks)
+    return check_array(rows, input_name="X", estimator=estimator, **checks)
+
+
+def from_arrow(values: Any, name: str) -> Any:
+    """What offers its columns by Arrow's PyCapsule interface alone, as pyarrow's table or array; else what it was.
+
+    Some can do so once only: who needs the values twice comes here first.
+    """
+    one = hasattr(values, "__arrow_c_array__")
+    if hasattr(values, "__array__") or not (one or hasattr(values, "__arrow_c_stream__")):
+        return values
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(
+            f"{name} is a {type(values).__name__}, which offers Arrow's PyCapsule interface alone; install pyarrow, or hand "
+            "over a NumPy array"
+        ) from None
+    if name.startswith("X"):
+        return pyarrow.table(values)
+    return pyarrow.array(values) if one else pyarrow.chunked_array(values)
+
+
+def _rows_of_frame(X: Any) -> np.ndarray | None:
+    """The numbers of a frame of which scikit-learn would make two copies, or one in double precision; else None."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "collect"):
+        raise ValueError(f"X must be data, got a {type(X).__name__}, a query; collect() has its result")
+    if library not in ("pandas", "polars", "pyarrow") or len(getattr(X, "shape", ())) != 2:
+        return None
+    rows: np.ndarray | None = None
+    if library == "polars":
+        rows = X.to_numpy(order="c")
+    elif library == "pyarrow":
+        rows = np.asarray(X)
+    elif any(hasattr(dtype, "numpy_dtype") for dtype in X.dtypes):
+        # Of columns that are Arrow's, or have masks.
+        single = all(getattr(dtype, "numpy_dtype", dtype) == np.float32 for dtype in X.dtypes)
+        rows = X.to_numpy(np.float32 if single else np.float64, na_value=np.nan)
+    return rows
 
 
 def sound(X: Any, dtype: Any) -> Any:
@@ -280,6 +341,8 @@ def check_labels(labels: np.ndarray, name: str) -> None:
     if labels.dtype.kind != "O":
         return
     kinds = {str if isinstance(label, str) else type(label) for label in labels.ravel()}
+    if {"NoneType", "NAType"} & {kind.__name__ for kind in kinds}:
+        raise ValueError(f"{name} must hold labels of one kind, numbers or strings, and no missing values")
     if not (kinds == {str} or all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds)):
         said = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(
@@ -303,3 +366,30 @@ def encode_among(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndar
             f"partial_fit or fit, got {y[unknown[0]]!r}"
         )
     return codes.astype(np.uint32)
+
+
+class _NoLimit(int):
+    """How many threads there are where nobody limits them: to set this number is to lift a limit."""
+
+
+class _Threads(LibController):
+    """What threadpoolctl knows of our threads. A limit holds for the thread that sets it."""
+
+    user_api = internal_api = "pegasos"
+    filename_prefixes = ("_core",)
+    # Others have libraries of that name, too.
+    check_symbols = ("PyInit_pegasos_threads",)
+
+    def get_num_threads(self) -> int:
+        found = thread_count(None)
+        return _NoLimit(found) if limit.get() is None else found
+
+    def set_num_threads(self, num_threads: int) -> None:
+        # Who puts back what was there hands over what `get_num_threads` has told.
+        limit.set(None if isinstance(num_threads, _NoLimit) else max(1, num_threads))
+
+    def get_version(self) -> str:
+        return __version__
+
+
+register(_Threads)

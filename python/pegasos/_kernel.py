@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +20,19 @@ from pegasos._metric import MetricMachine
 from pegasos._progress import say
 from pegasos._run import Run
 from pegasos._stream import Stream
+from pegasos._types import (
+    Average,
+    Calibrated,
+    ClassWeight,
+    Kernel,
+    Maintenance,
+    MetricKind,
+    RandomState,
+    Sampling,
+    Solver,
+    Strength,
+    Width,
+)
 from pegasos._unlimited import Unlimited
 
 
@@ -184,6 +196,8 @@ class KernelPegasosClassifier(MetricMachine):
         The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``.
     dual_coef_ : ndarray of shape (1, n_sv), (n_classes, n_sv) or, of pairs, (n_classes (n_classes - 1)/2, n_sv)
         Their coefficients: the scores of x are ``sum_j dual_coef_[:, j] k(x, support_vectors_[j]) + intercept_``.
+    coef_ : {ndarray, sparse matrix} of shape (1, n_features), (n_classes, n_features) or (n_pairs, n_features)
+        Weights of the features, ``dual_coef_ @ support_vectors_``; only with ``kernel="linear"``. Sparse if X is.
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
         The intercepts, 0 without ``fit_intercept``.
     alpha_ : float
@@ -363,36 +377,36 @@ class KernelPegasosClassifier(MetricMachine):
 
     def __init__(
         self,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        kernel: Kernel = "rbf",
         *,
-        alpha: float | str = "auto",
-        gamma: str | float = "scale",
+        alpha: Strength = "auto",
+        gamma: Width = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        metric: str = "plain",
+        metric: MetricKind = "plain",
         metric_rounds: int = 8,
-        budget: int | str | None = "auto",
-        maintenance: str = "auto",
-        average: bool | str | int = True,
+        budget: int | Literal["auto"] | None = "auto",
+        maintenance: Maintenance = "auto",
+        average: Average = True,
         half_life: float | None = None,
         refine: bool = True,
         refine_rounds: int = 1,
-        fit_intercept: bool | str = "auto",
-        multi_class: str = "ovo",
-        decision_function_shape: str = "ovr",
-        solver: str = "auto",
+        fit_intercept: bool | Literal["auto"] = "auto",
+        multi_class: Literal["crammer_singer", "ovr", "ovo"] = "ovo",
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        solver: Solver = "auto",
         projection: bool = False,
         batch_size: int = 1,
         max_iter: int = 1,
         tol: float | None = 1e-3,
-        sampling: Any = "shuffle",
-        class_weight: Any = None,
-        calibration: str | None = None,
+        sampling: Sampling = "shuffle",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated = None,
         warm_start: bool = False,
         cache_size: float = 1024.0,
         history: int | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

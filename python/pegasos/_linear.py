@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from functools import cached_property
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import _fit_context
+from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, sound
+from pegasos._data import Data, as_data, explaining, validated
 from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
 from pegasos._run import Run
+from pegasos._sparse import SparseCoefficients
 from pegasos._steps import first_step, half_life
 from pegasos._threads import thread_count
+from pegasos._types import (
+    Average,
+    Calibrated,
+    ClassWeight,
+    LearningRate,
+    Loss,
+    RandomState,
+    Sampling,
+    Solver,
+    Strength,
+    checked,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,8 +74,13 @@ class _Exported:
         weights, intercepts, _ = self.trainer.result()
         return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
 
+    @cached_property
+    def sparse(self) -> Any:
+        """The weights that are not 0, as a CSR matrix."""
+        return csr_matrix(self.arrays[0])
 
-class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
+
+class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase):
     """Linear support vector machine or logistic regression, trained by Pegasos.
 
     A step looks at one example (or a small batch) and costs time in proportion to its stored
@@ -183,7 +199,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features, in the dtype of the data.
+        Weights of the features, in the dtype of the data; after ``sparsify`` a CSR matrix.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     alpha_ : float
@@ -309,20 +325,23 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     _fixed: ClassVar[dict[str, Any]] = {"radius": None, "delay": 0}
     _counts_regret = False
 
+    #: Whether ``coef_`` is a sparse matrix.
+    _is_sparsified = False
+
     def __init__(
         self,
-        loss: str = "squared_hinge",
+        loss: Loss = "squared_hinge",
         *,
-        alpha: float | str = "auto",
-        solver: str = "auto",
-        fit_intercept: bool | str = True,
+        alpha: Strength = "auto",
+        solver: Solver = "auto",
+        fit_intercept: bool | Literal["free"] = True,
         intercept_scaling: float = 1.0,
-        multi_class: str = "ovr",
-        learning_rate: str = "pegasos",
+        multi_class: Literal["crammer_singer", "ovr"] = "ovr",
+        learning_rate: LearningRate = "pegasos",
         eta0: float = 1.0,
         power_t: float = 0.5,
         projection: bool = False,
-        average: bool | int | str = False,
+        average: Average = False,
         half_life: float | None = None,
         batch_size: int = 1,
         max_iter: int = 100,
@@ -330,14 +349,14 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
-        sampling: Any = "shuffle",
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
+        sampling: Sampling = "shuffle",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
-        t0: float | str = "auto",
+        t0: Strength = "auto",
         shards: int = 1,
     ) -> None:
         self.loss = loss
@@ -373,7 +392,7 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         tags.classifier_tags.multi_class = self.multi_class == "ovr" or self.loss == "hinge"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
@@ -405,9 +424,10 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
             If there is not enough memory. The estimator is as it was before.
         """
         with self._all_or_nothing():
+            self._is_sparsified = False
             return self._fit(X, y, sample_weight, X_val, y_val)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Visit these examples once, going on from where training is.
 
@@ -469,22 +489,33 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
         dtype: Any = np.float64
         if self._trainer.made.dtype == "float32":
             dtype = [np.float64, np.float32]
-        X = validate_data(
-            self,
-            sound(X, dtype),
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=dtype,
-            order="C",
-            # The product meets every value anyway.
-            ensure_all_finite=False,
-            reset=False,
-        )
+        X = validated(self, X, dtype=dtype, reset=False, finite=False)
         with explaining(X, self):
             return self._scores(self._trainer, X)
 
     def _all_scores(self, X: Any) -> np.ndarray:
         return self.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the highest score, for each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The examples' features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+
+        Raises
+        ------
+        ValueError
+            As by ``decision_function``.
+        """
+        found: np.ndarray = super().predict(X)
+        return found
 
     @property
     def alpha_(self) -> float:
@@ -495,12 +526,17 @@ class PegasosClassifier(LinearClassifierMixin, _PegasosBase):
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the features, (1, n_features) or (n_classes, n_features)."""
-        return self._result()[0]
+        weights = self._result()[0]
+        return self._exported.sparse if self._is_sparsified else weights
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts, (1,) or (n_classes,)."""
         return self._result()[1]
+
+    def _give(self, *, sparse: bool) -> None:
+        check_is_fitted(self)
+        self._is_sparsified = sparse
 
     def _result(self) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from pegasos._base import _PegasosBase
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, sound
+from pegasos._data import Data, as_data, explaining, validated
 from pegasos._run import Run
 from pegasos._steps import half_life
 from pegasos._threads import thread_count
+from pegasos._types import Width, available_if, checked
 
 if TYPE_CHECKING:
     from typing import Self
@@ -51,6 +50,12 @@ class Exported:
         indptr, indices, values = self.trainer.vectors()
         matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features))
         return matrix if self.sparse else matrix.toarray()
+
+    @cached_property
+    def weights(self) -> Any:
+        """Weights of the features, (outputs, n_features), for scores that are linear in them."""
+        # By SciPy, whose sums are the same on any number of threads.
+        return csr_matrix(self.result[0]) @ self.vectors
 
 
 def _knows_pairs(trainer: Trainer) -> bool:
@@ -90,7 +95,7 @@ class KernelMachine(_PegasosBase):
     _training: tuple[str, ...]
 
     kernel: Any
-    gamma: str | float
+    gamma: Width
     degree: int
     coef0: float
     _gamma: float
@@ -105,7 +110,7 @@ class KernelMachine(_PegasosBase):
         "shards": 1,
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all of the examples.
 
@@ -134,7 +139,7 @@ class KernelMachine(_PegasosBase):
             return self._fit(X, y, sample_weight)
 
     @available_if(_goes_on)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Visit these examples once, going on from where training is.
 
@@ -194,15 +199,7 @@ class KernelMachine(_PegasosBase):
     def _all_scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         dtype = np.dtype(self._trainer.made.dtype)
-        X = validate_data(
-            self,
-            sound(X, dtype),
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=dtype,
-            order="C",
-            reset=False,
-        )
+        X = validated(self, X, dtype=dtype, reset=False, finite=True)
         with explaining(X, self):
             return self._scores_of_rows(X)
 
@@ -240,6 +237,14 @@ class KernelMachine(_PegasosBase):
     def dual_coef_(self) -> np.ndarray:
         """Their coefficients, (1, n_sv), (n_classes, n_sv) or (n_pairs, n_sv)."""
         return self._arrays().result[0]
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, (1, n_features), (n_classes, n_features) or (n_pairs, n_features); of the linear kernel."""
+        arrays, kernel = self._arrays(), self._made_with["kernel"]
+        if not (isinstance(kernel, str) and kernel == "linear"):
+            raise AttributeError(f"coef_ is there only with kernel='linear', got kernel={kernel!r}")
+        return arrays.weights
 
     @property
     def n_support_(self) -> np.ndarray:

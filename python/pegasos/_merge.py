@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -16,8 +16,10 @@ from pegasos._stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+Linear = TypeVar("Linear", bound=PegasosClassifier)
 
-def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> PegasosClassifier:
+
+def merge(estimators: Sequence[Linear], weights: Any = None) -> Linear:
     """Average linear models that learned apart, on parts of the data or on machines of their own.
 
     ``coef_`` and ``intercept_`` of the result are the weighted means of the models'; where iterates
@@ -103,7 +105,7 @@ def merge(estimators: Sequence[PegasosClassifier], weights: Any = None) -> Pegas
     # First by the largest: their sum may overflow.
     factors = factors / factors.max()
     trainers = [model._trainer for model in models]
-    merged = clone(first)
+    merged: Linear = clone(first)
     merged.n_features_in_ = first.n_features_in_
     if hasattr(first, "feature_names_in_"):
         merged.feature_names_in_ = first.feature_names_in_

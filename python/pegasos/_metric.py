@@ -96,14 +96,15 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """For what NumPy and SciPy compute: their products have other last bits on more threads."""
-    with _limiting, _libraries().limit(limits=1, user_api="blas"):
+    with _limiting, _libraries().limit(limits=1):
         yield
 
 
 @cache
 def _libraries() -> ThreadpoolController:
     """Those that NumPy and SciPy have loaded. To look for them takes milliseconds."""
-    return ThreadpoolController()
+    # Of no others, whose limits would be put back too.
+    return ThreadpoolController().select(user_api="blas")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._linear import _LARGEST, PegasosClassifier
+from pegasos._types import Average, Calibrated, ClassWeight, LearningRate, Loss, RandomState, Sampling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,27 +190,27 @@ class OnlineGradientClassifier(PegasosClassifier):
 
     def __init__(
         self,
-        loss: str = "hinge",
+        loss: Loss = "hinge",
         *,
         radius: float | None = 1.0,
-        learning_rate: str = "invscaling",
+        learning_rate: LearningRate = "invscaling",
         eta0: float = 1.0,
         power_t: float = 0.5,
         delay: int = 0,
         alpha: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        multi_class: str = "crammer_singer",
-        average: bool | int | str = False,
+        multi_class: Literal["crammer_singer", "ovr"] = "crammer_singer",
+        average: Average = False,
         max_iter: int = 1,
         tol: float | None = None,
         n_iter_no_change: int = 5,
-        sampling: Any = "storage",
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
+        sampling: Sampling = "storage",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss

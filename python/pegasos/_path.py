@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +15,7 @@ from pegasos._linear import PegasosClassifier
 from pegasos._progress import bar_of, relative_gap
 from pegasos._search import linear_solver
 from pegasos._threads import thread_count
+from pegasos._types import ClassWeight, Grid, Loss, RandomState
 
 if TYPE_CHECKING:
     from pegasos._data import Data
@@ -53,17 +54,17 @@ class Path(NamedTuple):
 def path(
     X: Any,
     y: Any,
-    alphas: Any = "auto",
+    alphas: Grid = "auto",
     *,
-    loss: str = "squared_hinge",
+    loss: Loss = "squared_hinge",
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
-    multi_class: str = "ovr",
+    multi_class: Literal["crammer_singer", "ovr"] = "ovr",
     tol: float = 1e-3,
     sample_weight: Any = None,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     verbose: int = 0,
 ) -> Path:
     """The linear models of several strengths of regularisation.

@@ -12,8 +12,6 @@ from pegasos._files import naming
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from pegasos._files import Path
 
 #: The dtypes of rows.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._budget import Budget, BudgetedMachine, Room
 from pegasos._calibration import METHODS
+from pegasos._types import Calibrated, ClassWeight, RandomState, Sampling, Width
 
 
 class ProjectronClassifier(BudgetedMachine):
@@ -84,6 +85,8 @@ class ProjectronClassifier(BudgetedMachine):
         Sparse if X is.
     dual_coef_ : ndarray of shape (1, n_sv) or (n_classes, n_sv)
         Their coefficients.
+    coef_ : {ndarray, sparse matrix} of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features, ``dual_coef_ @ support_vectors_``; only with ``kernel="linear"``. Sparse if X is.
     n_support_ : ndarray of shape (n_classes,)
         For how many of them each class has the largest coefficient.
     mean_gradient_error_ : float
@@ -169,24 +172,24 @@ class ProjectronClassifier(BudgetedMachine):
 
     def __init__(
         self,
-        kernel: str = "rbf",
+        kernel: Literal["rbf", "poly", "linear", "sigmoid"] = "rbf",
         *,
         threshold: float = 0.1,
         budget: int | None = None,
         margin: bool = True,
-        gamma: str | float = "scale",
+        gamma: Width = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         average: bool = False,
         max_iter: int = 1,
         tol: float | None = 1e-3,
-        sampling: Any = "shuffle",
-        class_weight: Any = None,
-        calibration: str | None = None,
+        sampling: Sampling = "shuffle",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated = None,
         warm_start: bool = False,
         history: int | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +19,7 @@ from pegasos._linear import PegasosClassifier
 from pegasos._run import Run
 from pegasos._stream import Stream
 from pegasos._threads import thread_count
+from pegasos._types import checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ class RefittedMachine(BudgetedMachine):
     alpha: float | str
     tol: float | None
     cache_size: float
-    multi_class: str
+    multi_class: Literal["crammer_singer", "ovr", "ovo"]
     refit_path_: dict[str, np.ndarray]
 
     @property
@@ -50,7 +50,7 @@ class RefittedMachine(BudgetedMachine):
         check_is_fitted(self)
         return float(self._made_with["alpha"])
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def refit(
         self,
         X: Any,
@@ -243,7 +243,7 @@ class RefittedMachine(BudgetedMachine):
             alpha=alpha,
             fit_intercept=False,
             # Of pairs, by what tells the classes apart.
-            multi_class="crammer_singer" if pairs else self.multi_class,
+            multi_class="crammer_singer" if self.multi_class == "ovo" else self.multi_class,
             average=True,
             n_jobs=self.n_jobs,
             random_state=self._seed % 2**32,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,7 +18,9 @@ from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._metric import of_rows
 from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
+from pegasos._sparse import SparseCoefficients
 from pegasos._tuning import Tuned
+from pegasos._types import Calibrated, ClassWeight, Grid, Loss, MetricKind, RandomState, Rule, Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -159,7 +161,7 @@ def _near(gammas: _Axis, alphas: _Axis, place: tuple[int, int], step: int) -> li
     return list(product(gammas.start(gammas.around(i, step)), alphas.start(alphas.around(j, step))))
 
 
-class PegasosClassifierCV(Tuned):
+class PegasosClassifierCV(SparseCoefficients, Tuned):
     """Linear machine whose ``alpha`` is chosen by cross-validation, with calibrated probabilities.
 
     The models of a fold, one for each alpha, are solved one after another, each from the dual point of the last, to the
@@ -255,6 +257,8 @@ class PegasosClassifierCV(Tuned):
     (True, (569, 2))
     """
 
+    best_estimator_: PegasosClassifier
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = Tuned._constraints | {
         name: PegasosClassifier._parameter_constraints[name]
         for name in ("loss", "intercept_scaling", "multi_class", "max_iter")
@@ -262,22 +266,22 @@ class PegasosClassifierCV(Tuned):
 
     def __init__(
         self,
-        alphas: Any = "auto",
+        alphas: Grid = "auto",
         cv: Any = 5,
-        scoring: Any = None,
+        scoring: Scoring = None,
         *,
-        loss: str = "squared_hinge",
+        loss: Loss = "squared_hinge",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        multi_class: str = "ovr",
+        multi_class: Literal["crammer_singer", "ovr"] = "ovr",
         max_iter: int = 100,
         tol: float = 1e-3,
-        class_weight: Any = None,
-        calibration: str | None = "auto",
-        rule: str = "best",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated | Literal["auto"] = "auto",
+        rule: Rule = "best",
         keep_scores: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.alphas = alphas
@@ -308,6 +312,9 @@ class PegasosClassifierCV(Tuned):
         """Intercepts, (1,) or (n_classes,)."""
         found: np.ndarray = self._best().intercept_
         return found
+
+    def _give(self, *, sparse: bool) -> None:
+        self._best()._give(sparse=sparse)
 
     @property
     def _search_tol(self) -> float:
@@ -451,6 +458,8 @@ class KernelPegasosClassifierCV(Tuned):
     (True, (450, 10))
     """
 
+    best_estimator_: KernelPegasosClassifier
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = (
         Tuned._constraints
         | {
@@ -466,26 +475,26 @@ class KernelPegasosClassifierCV(Tuned):
 
     def __init__(
         self,
-        gammas: Any = "auto",
-        alphas: Any = "auto",
+        gammas: Grid = "auto",
+        alphas: Grid = "auto",
         budget: int = 500,
         cv: Any = 5,
-        scoring: Any = None,
+        scoring: Scoring = None,
         *,
-        kernel: str = "rbf",
+        kernel: Literal["rbf", "poly", "linear", "sigmoid"] = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
-        metric: str = "plain",
+        metric: MetricKind = "plain",
         metric_rounds: int = 8,
-        multi_class: str = "crammer_singer",
+        multi_class: Literal["crammer_singer", "ovr", "ovo"] = "crammer_singer",
         tol: float = 1e-2,
-        class_weight: Any = None,
-        calibration: str | None = "auto",
-        rule: str = "best",
+        class_weight: ClassWeight = None,
+        calibration: Calibrated | Literal["auto"] = "auto",
+        rule: Rule = "best",
         keep_scores: bool = False,
         cache_size: float = 1024.0,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.gammas = gammas

@@ -7,27 +7,28 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from pegasos._base import Interrupted
 from pegasos._calibration import METHODS, Calibration
 from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
-from pegasos._data import Data, explaining
+from pegasos._data import Data, explaining, from_arrow
 from pegasos._machine import votes_of_pairs
 from pegasos._progress import bar_of, say
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
 from pegasos._threads import thread_count
+from pegasos._types import Calibrated, Grid, RandomState, Rule, Scoring, available_if, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,14 +48,14 @@ def _has_scores(tuned: Any) -> bool:
 class Tuned(CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
     """An estimator that tries others and keeps the best."""
 
-    alphas: Any
+    alphas: Grid
     cv: Any
-    scoring: Any
-    calibration: str | None
-    rule: str
+    scoring: Scoring
+    calibration: Calibrated | Literal["auto"]
+    rule: Rule
     keep_scores: bool
     n_jobs: int | None
-    random_state: Any
+    random_state: RandomState
     verbose: int
     best_estimator_: Any
     classes_: np.ndarray
@@ -99,7 +100,7 @@ class Tuned(CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
 
     # -- training
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Look for the best parameters by cross-validation, and train with them on all examples.
 
@@ -140,6 +141,7 @@ class Tuned(CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Self:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         template = self._model(seed)
+        X = from_arrow(X, "X")
         data, classes = template._examples(X, y, sample_weight, None, reset=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(classes)} class")

@@ -221,6 +221,12 @@ fn numbers(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
     Ok(rows.as_slice()?.iter().map(|&i| i as usize).collect())
 }
 
+/// The cores that this process may use: within its affinity, and a container's quota.
+#[pyfunction]
+fn available_parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -234,9 +240,16 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trainer::Fit>()?;
     m.add_class::<refit::Refit>()?;
     m.add_class::<metric::Metric>()?;
+    m.add_function(wrap_pyfunction!(available_parallelism, m)?)?;
     m.add_class::<model::Model>()?;
     m.add_function(wrap_pyfunction!(model::read_model, m)?)?;
     m.add_function(wrap_pyfunction!(model::model_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
+}
+
+/// Has nothing in it: by the symbol of this name threadpoolctl tells this library from others called `_core`.
+#[pymodule]
+fn pegasos_threads(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    Ok(())
 }
