@@ -1,5 +1,6 @@
 //! Kernels: inner products of images, from inner products.
 
+use crate::data::Matrix;
 use crate::error::Error;
 use crate::scalar::Scalar;
 
@@ -45,6 +46,35 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// A Gaussian kernel as wide as these rows ask for: gamma is one over the number of features and the variance of all their
+    /// values (`gamma="scale"` in Python). O(stored features). 1 where all values are the same.
+    ///
+    /// ```
+    /// use pegasos::{Dense, Kernel};
+    ///
+    /// let x = Dense::new(&[0.0, 2.0, 2.0, 0.0_f64], 2, 2)?;
+    /// assert_eq!(Kernel::rbf_for(&x.into()), Kernel::Rbf { gamma: 0.5 });
+    /// # Ok::<(), pegasos::Error>(())
+    /// ```
+    pub fn rbf_for<S: Scalar>(x: &Matrix<'_, S>) -> Self {
+        let size = x.n_rows() as f64 * x.n_features() as f64;
+        let mut sum = 0.0;
+        let rows = || (0..x.n_rows()).map(|i| x.row(i));
+        rows().for_each(|row| row.for_each(|_, x| sum += x));
+        let (mean, mut squares, mut stored) = (sum / size, 0.0, 0.0);
+        rows().for_each(|row| {
+            row.for_each(|_, x| {
+                squares += (x - mean) * (x - mean);
+                stored += 1.0;
+            });
+        });
+        // What is not stored is 0.
+        let variance = (squares + (size - stored) * mean * mean) / size;
+        Kernel::Rbf {
+            gamma: if variance > 0.0 { 1.0 / (x.n_features() as f64 * variance) } else { 1.0 },
+        }
+    }
+
     /// Refuses parameters outside their range.
     pub fn check(self) -> Result<(), Error> {
         let (gamma, coef0) = match self {

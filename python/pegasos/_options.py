@@ -205,5 +205,6 @@ DATA is told by its ending:
   .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2
   .csv .tsv                     with or without a header; the last column is the label, or --label
   .npz                          arrays X and y, or X_train and y_train, or a CSR matrix's and y
+  a text on each line           for models that begin with a HashingVectorizer; or a .csv of texts and labels
 or by --format. "-" is the standard input, in svmlight format unless --format says another.
 """

@@ -267,11 +267,12 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
-    X = io.read_rows(arguments.data, label=arguments.label, model=model, format=arguments.format).X
+    X = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
-        rows = model.decision_function(X).reshape(X.shape[0], -1).tolist()
+        scores = model.decision_function(X)
+        rows = scores.reshape(len(scores), -1).tolist()
     else:
         rows = [[label] for label in model.predict(X).tolist()]
     text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
@@ -287,7 +288,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from pegasos._predictor import Predictor
 
     model = Predictor(arguments.model)
-    X, y, _ = io.read_rows(arguments.data, label=arguments.label, model=model, format=arguments.format)
+    X, y, _ = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))

@@ -178,7 +178,7 @@ class Table(NamedTuple):
     """Examples that `read` found in a file."""
 
     X: Any
-    """The features: array or CSR matrix, of shape (n_samples, n_features)."""
+    """The features: array or CSR matrix, of shape (n_samples, n_features); or a list of texts."""
     y: np.ndarray | None
     """The labels, of shape (n_samples,), or None if there are none."""
     feature_names: list[str] | None
@@ -280,8 +280,39 @@ def read(
         return _fitting(found, model)
 
 
-#: The same for what predicts.
-read_rows = read
+def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: str | None = None) -> Table:
+    """What a predictor is to look at: `read`, or texts where it takes these.
+
+    Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
+    """
+    if not model.takes_texts:
+        return read(path, label=label, model=model, format=format)
+    with naming(path), _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
+        kind = format or os.path.basename(path).lower().rpartition(".")[2]
+        if kind not in ("csv", "tsv"):
+            return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
+        lines = csv.reader(_Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
+        return _texts_of([cells for cells in lines if cells], label, model)
+
+
+def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Table:
+    """The texts and labels of a table, whose header is a name of the label's column, or a line without a known label."""
+    if not rows:
+        raise ValueError("it holds no examples")
+    alone = len(rows[0]) == 1
+    column = None if alone else _label_column(rows[0], label, model)
+    if any(len(cells) != len(rows[0]) for cells in rows) or len(rows[0]) != 1 + (column is not None):
+        raise ValueError("it must have one column of texts beside the label, or none but that")
+    texts = [cells[0 if column != 0 else 1] for cells in rows]
+    if column is None:
+        return Table(texts, None, None)
+    labels = [cells[column].strip() for cells in rows]
+    known = {str(name) for name in model.classes_.tolist()}
+    if isinstance(label, str) or (labels[0] not in known and len(labels) > 1):
+        texts, labels = texts[1:], labels[1:]
+    y = np.array(labels)
+    return Table(texts, y if model.classes_.dtype.kind in "UO" else y.astype(model.classes_.dtype), None)
+
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 

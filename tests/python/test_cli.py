@@ -17,6 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import classification_report
 
 from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, cli, io
+from pegasos._options import BY_PARAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -634,3 +635,54 @@ def test_nothing_is_said_before_all_is_known(run: Any, here: Path, monkeypatch: 
 
     monkeypatch.setattr("sklearn.metrics.precision_recall_fscore_support", fail)
     assert run("evaluate model three.svm") == (2, "", "pegasos: error: too late\n")
+
+
+# -- what is stated twice, and what must not be imported
+
+
+def test_the_table_states_what_the_estimators_have() -> None:
+    """Words and defaults: so that help needs no estimator."""
+    estimators = (PegasosClassifier, KernelPegasosClassifier)
+    for option in BY_PARAM.values():
+        for estimator, default in zip(estimators, option.defaults, strict=True):
+            constraints = estimator._parameter_constraints.get(option.param)
+            assert (constraints is None) == (default is None), option
+            if constraints is None:
+                continue
+            value = getattr(estimator(), option.param)
+            spelt = {None: "none", True: "yes", False: "no"}.get(value, str(value)) if not isinstance(value, float) else str(value)
+            assert default == spelt, option
+            if isinstance(option.value, list) and option.param != "kernel":
+                assert set(constraints[0].options) <= set(option.value), option
+        if isinstance(option.value, list) and option.param != "kernel":
+            words = {w for e in estimators if option.param in e._parameter_constraints for w in e._parameter_constraints[option.param][0].options}
+            assert words == set(option.value), option
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["train", "--help"], ["info", "model"], ["predict", "model", "bare.csv"], ["predict", "model", "bare.csv", "--proba"]],
+    ids=" ".join,
+)
+def test_who_predicts_does_not_wait_for_scikit_learn(arguments: list[str], run_script: Any, here: Path, model: Any) -> None:
+    script = (
+        "import sys\n"
+        "from pegasos.cli import main\n"
+        f"status = main({arguments})\n"
+        "heavy = {'sklearn', 'scipy', 'joblib', 'tqdm', 'pandas', 'matplotlib'} & sys.modules.keys()\n"
+        "assert status == 0 and not heavy, (status, heavy)"
+    )
+    ran = run_script(script)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("data", ["three.npz", "three.svm"])
+def test_scaled_training(data: str, run: Any, here: Path) -> None:
+    assert run(f"train {data} -o scaled --scale --seed 0 -q") == (0, "", "")
+    found = io.load("scaled")
+    rows = io.read(data).X
+    scaler = "MaxAbsScaler" if data.endswith("svm") else "StandardScaler"
+    assert [type(step).__name__ for _, step in found.steps] == [scaler, "PegasosClassifier"]
+    status, out, _ = run(f"predict scaled {data}")
+    assert status == 0 and out.split() == [str(label) for label in found.predict(rows)]
+    assert f"step 1 {scaler}" in " ".join(run("info scaled")[1].split())
