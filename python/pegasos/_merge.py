@@ -66,7 +66,7 @@ def merge(estimators: Sequence[Linear], weights: Any = None) -> Linear:
     >>> from pegasos import PegasosClassifier, merge
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = scale(X)
-    >>> halves = [PegasosClassifier(alpha=0.1).fit(X[k::2], y[k::2]) for k in (0, 1)]
+    >>> halves = [PegasosClassifier(alpha=0.1, random_state=0).fit(X[k::2], y[k::2]) for k in (0, 1)]
     >>> round(merge(halves).score(X, y), 2)
     0.99
     """
