@@ -19,7 +19,7 @@ demo: .venv/demo.stamp
 	$(BIN)/python docs/demo.py
 
 test: .venv/test.stamp
-	cargo test --locked
+	cargo test --locked --features ndarray
 	PEGASOS_SIMD=baseline cargo test --locked --no-default-features
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 

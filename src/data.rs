@@ -12,6 +12,8 @@
 //! 0.97 to 1.05 times, and the numbering takes 0.1 to 1.4 times as long as they do (`benches/columns.py`): what asks for
 //! weights ahead has done its work. To be measured on Intel, with its larger second cache.
 
+#[cfg(feature = "ndarray")]
+mod views;
 mod window;
 
 use crate::error::Error;

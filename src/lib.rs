@@ -121,6 +121,7 @@
 //! # Features
 //!
 //! * `files` (default): [`Model`], [`Classifier`].
+//! * `ndarray`: an `ArrayView2` becomes a [`Dense`], without a copy.
 //! * `rayon` (default): threads for [`run_all`], [`Shards`], and whatever has kernels.
 //! * `python`: the extension module of the Python package, with pyo3 and rust-numpy.
 //!
