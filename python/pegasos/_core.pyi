@@ -20,6 +20,8 @@ __all__ = [
     "__version__",
     "agop",
     "gradients",
+    "linear_shapley",
+    "shapley",
 ]
 __version__: str
 
@@ -212,3 +214,9 @@ def agop(
 def gradients(
     trainer: Trainer, examples: Examples, rows: NDArray[np.int64], *, threads: int = 1
 ) -> NDArray[Any]: ...
+def shapley(
+    trainer: Trainer, examples: Examples, background: Examples | None = None, *, threads: int = 1
+) -> NDArray[np.float64]: ...
+def linear_shapley(
+    weights: NDArray[np.float64], examples: Examples, background: Examples | None = None, *, threads: int = 1
+) -> NDArray[np.float64]: ...

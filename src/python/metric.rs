@@ -103,7 +103,7 @@ impl Metric {
     }
 }
 
-fn machine<S: Number>(model: &crate::Model<S>) -> Result<&Expansion<S>, Error> {
+pub(super) fn machine<S: Number>(model: &crate::Model<S>) -> Result<&Expansion<S>, Error> {
     match model {
         crate::Model::Kernel(w) => Ok(w),
         crate::Model::Linear(_) => {

@@ -14,6 +14,7 @@ mod linear;
 mod metric;
 mod parts;
 mod refit;
+mod shapley;
 mod trainer;
 
 use std::ops::Range;
@@ -231,5 +232,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<refit::Refit>()?;
     m.add_class::<metric::Metric>()?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
-    m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
+    m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)?;
+    m.add_function(wrap_pyfunction!(shapley::shapley_of, m)?)?;
+    m.add_function(wrap_pyfunction!(shapley::linear_shapley_of, m)?)
 }
