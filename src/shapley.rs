@@ -17,19 +17,22 @@
 //!   a polynomial of degree d - 1 in t, for which Gauss and Legendre's rule of ceil(d/2) nodes is exact. All factors and
 //!   weights are positive: nothing cancels. Products without the i-th factor are those of the factors before and after it,
 //!   as a factor to divide by may be 0.
-//! * Fewer nodes: with `u = cosh s - 1`, on the ellipse around [0, 1] that cosh s and sinh s are twice the half axes of, a
-//!   factor is at most `max(p_l, q_l) (1 + u g_l/2)`, `g_l = |p_l - q_l|/max(p_l, q_l)`. So (Trefethen, theorem 19.3) a rule of n
-//!   nodes errs by at most
+//! * Fewer nodes: how far factors change is `G = sum_l g_l`, `g_l = |p_l - q_l|/max(p_l, q_l)`. A rule of n nodes errs by at
+//!   most, in units of `prod_(l != i) max(p_l, q_l)`,
 //!
 //!   ```text
-//!   32/15 e^(-2 n s)/(1 - e^(-2 s)) e^(u G/2) prod_(l != i) max(p_l, q_l),   G = sum_l g_l,   for every s > 0
+//!   (n!)^4/((2n)!^2 (2n + 1)) binomial(d, 2n) (G/d)^(2n)                 and
+//!   32/15 e^(-2 n s)/(1 - e^(-2 s)) e^(G (cosh s - 1)/2)                 for every s > 0
 //!   ```
 //!
-//!   The rule taken is the smallest whose bound is 2^-53 of that product for some s, or the one that is exact. For gamma
-//!   near 1/(n_features variance) G is about 2 and n = 8 for any d; never is it more than about 3 sqrt(d) + 8.
-//! * Cost: O(rows n_vectors background d n) for whatever number of outputs, and O(rows n_vectors d outputs); one core does
-//!   4 to 5 products of a factor and a node in a nanosecond. Memory: the values, the background, and 1 KB a feature and
-//!   thread.
+//!   The first is the rule's error formula, with the 2n-th derivative of a product of linear factors, (2n)! times an elementary
+//!   symmetric polynomial of the g_l, which Maclaurin's inequality bounds by its value where all are alike. The second is
+//!   theorem 19.3 of Trefethen's Approximation Theory (2013): on the ellipse with foci 0 and 1 and the half axis
+//!   cosh(s)/2 a factor is at most `max(p_l, q_l) (1 + g_l (cosh s - 1)/2)`. The rule taken is the smallest for which one of
+//!   them is 2^-53, or that is exact. For gamma near 1/(n_features variance) G is about 2, and 8 nodes are enough whatever d;
+//!   more than 3 sqrt(d) + 8 or so are never needed.
+//! * Cost: O(rows n_vectors background d n) for whatever number of outputs, and O(rows n_vectors d outputs). Memory: the
+//!   values, the background, and 2 KB a feature and thread.
 //! * Determinism: a row's numbers are summed by one thread, in an order that depends on the sizes alone. The last bits depend
 //!   on the instructions that the processor has, as everywhere.
 //! * Differs from the paper (Mohammadi, Chau, Muandet: PKeX-Shapley, arXiv 2505.16516), whose game is the one without a
@@ -48,14 +51,16 @@ use crate::hypothesis::Hypothesis;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
-use crate::simd::{Before, Contrast, Factor, GAMES, NODES, Nodes, Player, Simd, Weigh};
+use crate::simd::{Before, Contrast, Factors, GAMES, NODES, Nodes, Player, Simd, Weigh};
 use crate::threads::side_by_side;
 
-/// Rows whose games one task plays, at most, so that the factors of the background are computed once for them.
-const TOGETHER: usize = 4;
+/// Rows whose games one task plays, so that the factors of the background are computed once for them, and how many
+/// features these have: at most.
+const TOGETHER: usize = 16;
+const FEATURES: usize = 1 << 12;
 
 /// Rows of a background that are one step, at most, and how many factors these have.
-const CHUNK: usize = 32;
+const CHUNK: usize = 128;
 const FACTORS: usize = 1 << 17;
 
 /// What is smaller than `e^-460`, about 1e-200, adds nothing.
@@ -113,10 +118,17 @@ struct Rule {
     most: f64,
 }
 
+/// The factors of all features, of a row or several.
+struct Known {
+    power: Vec<[f64; GAMES]>,
+    value: Vec<[f64; GAMES]>,
+}
+
 /// All that a task needs room for.
 struct Room {
-    with: Vec<Factor<f64>>,
-    without: Vec<Factor<f64>>,
+    /// Of the rows to explain, and of a row of the background.
+    with: Known,
+    without: Known,
     players: Vec<Player<f64>>,
     before: Vec<Before<f64>>,
     sums: Vec<[f64; GAMES]>,
@@ -230,8 +242,9 @@ impl<'a, S: Scalar> Shapley<'a, S> {
     ) -> Result<(), Error> {
         same_features(self.n_features, x.n_features())?;
         let each = self.values_of_a_row();
-        // Few rows are worth a task each.
-        let group = (rows.len() / TOGETHER).clamp(1, TOGETHER);
+        // Few rows are worth a task each, or nearly.
+        let most = (FEATURES / self.n_features).clamp(1, TOGETHER);
+        let group = (rows.len() / 4).clamp(1, most);
         let mut tasks: Vec<(usize, &mut [f64])> =
             rows.step_by(group).zip(out.chunks_mut(group * each)).collect();
         side_by_side(&mut tasks, |_, (first, out)| self.add_group(x, *first, steps.clone(), out))
@@ -285,19 +298,22 @@ impl<S: Scalar> Products<'_, S> {
             return;
         }
         self.load_vectors(first, room);
-        for (x, with) in x.chunks(d).zip(room.with.chunks_mut(d)) {
-            f64::factors(self.gamma, x, &room.vectors, with);
+        let with = room.with.power.chunks_mut(d).zip(room.with.value.chunks_mut(d));
+        for (x, (power, value)) in x.chunks(d).zip(with) {
+            f64::factors(self.gamma, x, &room.vectors, power, value);
         }
         room.sums.fill([0.0; GAMES]);
         match &self.background {
             None => {
-                room.without.fill(Factor { power: [0.0; GAMES], value: [1.0; GAMES] });
+                room.without.power.fill([0.0; GAMES]);
+                room.without.value.fill([1.0; GAMES]);
                 self.play(room);
             }
             Some(rows) => {
                 let of = step % self.parts * self.chunk;
                 for row in rows.chunks(d).skip(of).take(self.chunk) {
-                    f64::factors(self.gamma, row, &room.vectors, &mut room.without);
+                    let Known { power, value } = &mut room.without;
+                    f64::factors(self.gamma, row, &room.vectors, power, value);
                     self.play(room);
                 }
             }
@@ -332,9 +348,11 @@ impl<S: Scalar> Products<'_, S> {
 
     /// Adds the values of every row's games.
     fn play(&self, room: &mut Room) {
-        let d = room.without.len();
-        for (with, sums) in room.with.chunks(d).zip(room.sums.chunks_mut(d)) {
-            let found = f64::contrast(with, &room.without, &mut room.players);
+        let without = Factors { power: &room.without.power, value: &room.without.value };
+        let d = without.power.len();
+        let with = room.with.power.chunks(d).zip(room.with.value.chunks(d));
+        for ((power, value), sums) in with.zip(room.sums.chunks_mut(d)) {
+            let found = f64::contrast(Factors { power, value }, without, &mut room.players);
             if found.depth > DEPTH {
                 continue;
             }
@@ -357,17 +375,24 @@ impl<S: Scalar> Products<'_, S> {
 impl Room {
     fn new(rows: usize, d: usize, outputs: usize) -> Result<Self, Error> {
         let what = "the factors of all features";
-        let sizes = [rows.saturating_mul(d), d];
-        let bytes: usize = size_of::<Factor<f64>>() + size_of::<[f64; GAMES]>();
-        let more = bytes + size_of::<Player<f64>>() + size_of::<Before<f64>>();
-        memory::check::<u8>(what, &[bytes.saturating_mul(sizes[0]) + more.saturating_mul(d)])?;
+        let (one, all) = ([d], [rows.saturating_mul(d)]);
+        let games = size_of::<[f64; GAMES]>();
+        let each = 3 * games + size_of::<Player<f64>>() + size_of::<Before<f64>>();
+        memory::check::<u8>(
+            what,
+            &[all[0].saturating_mul(3 * games).saturating_add(d.saturating_mul(each))],
+        )?;
+        let known = |sizes: &[usize]| -> Result<Known, Error> {
+            let (power, value) = (memory::zeros(what, sizes)?, memory::zeros(what, sizes)?);
+            Ok(Known { power, value })
+        };
         Ok(Room {
-            with: memory::zeros(what, &sizes[..1])?,
-            without: memory::zeros(what, &[d])?,
-            players: memory::zeros(what, &[d])?,
-            before: memory::zeros(what, &[d])?,
-            sums: memory::zeros(what, &sizes[..1])?,
-            vectors: memory::zeros(what, &[d])?,
+            with: known(&all)?,
+            without: known(&one)?,
+            players: memory::zeros(what, &one)?,
+            before: memory::zeros(what, &one)?,
+            sums: memory::zeros(what, &all)?,
+            vectors: memory::zeros(what, &one)?,
             coefs: memory::zeros(what, &[outputs, GAMES])?,
             scores: memory::zeros(what, &[outputs])?,
         })
@@ -393,8 +418,8 @@ fn load<S: Scalar>(
 fn rules_for(d: usize) -> Vec<Rule> {
     let (mut rules, mut n) = (Vec::new(), NODES);
     loop {
-        let most = most_change(n);
-        let last = 2 * n >= d || most >= d as f64;
+        let most = most_change(n, d);
+        let last = most >= d as f64;
         let points = gauss_legendre(n);
         rules.push(Rule { nodes: points.as_chunks().0.to_vec(), most });
         if last {
@@ -404,14 +429,26 @@ fn rules_for(d: usize) -> Vec<Rule> {
     }
 }
 
-/// The largest G for which the bound, of a rule of so many nodes, is 2^-53 of the product for some s.
-fn most_change(n: usize) -> f64 {
-    let of = |s: f64| {
-        let logarithm = 2.0 * n as f64 * s + (-(-2.0 * s).exp()).ln_1p() + (15.0_f64 / 32.0).ln();
+/// The largest G for which one of the bounds, of a rule of so many nodes and products of no more than d factors, is 2^-53
+/// of the larger ones' product.
+fn most_change(n: usize, d: usize) -> f64 {
+    if 2 * n >= d {
+        return f64::INFINITY;
+    }
+    let size = n as f64;
+    let ellipse = |s: f64| {
+        let logarithm = 2.0 * size * s + (-(-2.0 * s).exp()).ln_1p() + (15.0_f64 / 32.0).ln();
         2.0 * (logarithm - 53.0 * LN_2) / (s.cosh() - 1.0)
     };
     // Every s is right, one of these nearly the best.
-    (1..=700).map(|k| of(f64::from(k) / 100.0)).fold(0.0, f64::max)
+    let of_ellipse = (1..=700).map(|k| ellipse(f64::from(k) / 100.0)).fold(0.0, f64::max);
+    // (n!)^4/((2 n)!^2 (2 n + 1)), and binomial(d, 2 n)/d^(2 n).
+    let central: f64 = (1..=n).map(|k| (k as f64 / (n + k) as f64).ln()).sum();
+    let chosen: f64 =
+        (0..2 * n).map(|k| (1.0 - k as f64 / d as f64).ln() - (k as f64 + 1.0).ln()).sum();
+    let logarithm = 2.0 * central - (2.0 * size + 1.0).ln() + chosen;
+    let of_derivative = ((-53.0 * LN_2 - logarithm) / (2.0 * size)).exp();
+    of_ellipse.max(of_derivative)
 }
 
 /// Nodes in [0, 1] and weights of Gauss and Legendre's rule, exact for polynomials of degree 2 n - 1: the roots of the
@@ -485,9 +522,10 @@ mod tests {
             }
             let last = rules.last().map_or(0, |rule| rule.nodes.len() * NODES);
             let most = 1.25 * (3.0 * (d as f64).sqrt() + 8.0);
-            assert!(2 * last >= d || last as f64 <= most, "{d}: {last}");
-            assert!(2 * last >= d || rules.last().is_some_and(|rule| rule.most >= d as f64));
+            assert!(last <= (d + 1) / 2 + NODES || last as f64 <= most, "{d}: {last}");
+            assert!(rules.last().is_some_and(|rule| rule.most >= d as f64));
         }
-        assert!((2.0..3.0).contains(&most_change(8)), "{}", most_change(8));
+        let most = most_change(8, 30);
+        assert!((3.6..3.7).contains(&most), "{most}");
     }
 }

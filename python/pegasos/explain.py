@@ -95,7 +95,7 @@ def shapley(model: Any, X: Any, *, background: Any = None, n_jobs: int | None = 
     Time: O(n_samples n_sv n_background n_features nodes). There are n_features/2 nodes at most, about 8 where gamma is near
     ``1/(n_features X.var())``, and about ``3 sqrt(n_features) + 8`` at most. Features that are the same in the row and in
     the background's cost next to nothing. Linear scores: O(n_samples n_features n_scores). Memory: the values, the rows of
-    the background in float64, and about 1 KB a feature and thread; of sparse rows a few are made dense at a time.
+    the background in float64, and about 2 KB a feature and thread; of sparse rows a few are made dense at a time.
     float32 models are explained in float64.
 
     References

@@ -19,9 +19,9 @@ fn values<'py, S: Number>(
     let (n, each) = (x.n_rows(), shapley.values_of_a_row());
     let mut found = memory::zeros("the Shapley values", &[n, each])?;
     let pool = Pool::new(threads, usize::MAX)?;
-    // So many that a step of them all takes some milliseconds.
-    let panel = (SOON / shapley.cost().max(1)).saturating_mul(8 * threads);
-    let panel = panel.clamp(threads.max(1), MOST_AT_FIRST);
+    // So many that a step of them all takes some tens of milliseconds at most.
+    let panel = (32 * SOON).saturating_mul(threads) / shapley.cost().max(1);
+    let panel = panel.clamp(threads.max(1), MOST_AT_FIRST.max(threads));
     for (k, found) in found.chunks_mut(panel * each).enumerate() {
         let rows = k * panel..k * panel + found.len() / each;
         in_pieces(py, 1, shapley.steps(), &mut |steps| {

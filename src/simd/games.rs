@@ -3,7 +3,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
 
-use super::body::{Float, Processor};
+use super::body::{Float, Processor, exp};
 
 /// Games side by side: one AVX-512 register of f64.
 pub const GAMES: usize = 8;
@@ -12,19 +12,19 @@ pub const GAMES: usize = 8;
 /// side by side no less (AVX2 and AVX-512, 30 players).
 pub const NODES: usize = 4;
 
-/// What a player multiplies the worth of each game by: `value = e^(-power)`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Factor<S> {
-    pub power: [S; GAMES],
-    pub value: [S; GAMES],
+/// What players multiply the worth of each game by: `value = e^(-power)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Factors<'a, S> {
+    pub power: &'a [[S; GAMES]],
+    pub value: &'a [[S; GAMES]],
 }
 
 /// A player who is not the same to all games: what the worth is multiplied by without it, and by how much more with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Player<S> {
-    pub number: usize,
     pub without: [S; GAMES],
     pub more: [S; GAMES],
+    pub number: usize,
 }
 
 /// How far worths change, and how large they are.
@@ -43,62 +43,63 @@ pub struct Contrast<S> {
 /// Points of `[0, 1]`, and their weights.
 pub type Nodes = [(f64, f64); NODES];
 
-/// What comes before a player, for each of the nodes.
+/// The product of what comes before a player, for each of the nodes.
 pub type Before<S> = [[S; GAMES]; NODES];
 
 #[inline(always)]
 pub fn factors<P: Processor, S: Float>(
-    _: P,
+    p: P,
     gamma: f64,
     x: &[f64],
     z: &[[S; GAMES]],
-    out: &mut [Factor<S>],
+    power: &mut [[S; GAMES]],
+    value: &mut [[S; GAMES]],
 ) {
     let gamma = S::from_f64(gamma);
-    for ((x, z), out) in x.iter().zip(z).zip(out) {
+    for ((x, z), (power, value)) in x.iter().zip(z).zip(power.iter_mut().zip(value.iter_mut())) {
         let x = S::from_f64(*x);
         for l in 0..GAMES {
             let apart = x - z[l];
-            out.power[l] = gamma * apart * apart;
-            out.value[l] = (-out.power[l]).exp::<P>();
+            power[l] = gamma * apart * apart;
+            value[l] = -power[l];
         }
     }
+    exp(p, value.as_flattened_mut());
 }
 
 #[inline(always)]
 pub fn contrast<P: Processor, S: Float>(
     _: P,
-    with: &[Factor<S>],
-    without: &[Factor<S>],
+    with: Factors<'_, S>,
+    without: Factors<'_, S>,
     out: &mut [Player<S>],
 ) -> Contrast<S> {
     let (mut players, mut constant) = (0, [S::UNIT; GAMES]);
     let (mut change, mut depth) = ([S::ZERO; GAMES], [S::ZERO; GAMES]);
-    for (number, (with, without)) in with.iter().zip(without).enumerate() {
-        let mut differ = false;
+    let powers = with.power.iter().zip(without.power);
+    let values = with.value.iter().zip(without.value);
+    for (number, ((a, b), (p, q))) in powers.zip(values).enumerate() {
+        let mut more = [S::ZERO; GAMES];
         for l in 0..GAMES {
-            differ |= with.value[l] != without.value[l];
-        }
-        for l in 0..GAMES {
-            let (a, b) = (with.power[l], without.power[l]);
-            depth[l] += if a < b { a } else { b };
-        }
-        if !differ {
-            for l in 0..GAMES {
-                constant[l] = constant[l] * without.value[l];
-            }
-            continue;
-        }
-        let Some(player) = out.get_mut(players) else { break };
-        players += 1;
-        player.number = number;
-        for l in 0..GAMES {
-            player.without[l] = without.value[l];
-            player.more[l] = with.value[l] - without.value[l];
+            depth[l] += if a[l] < b[l] { a[l] } else { b[l] };
             // 1 - e^(-u) <= min(u, 1).
-            let apart = with.power[l] - without.power[l];
+            let apart = a[l] - b[l];
             let apart = if apart < S::ZERO { -apart } else { apart };
             change[l] += apart.at_most(S::UNIT);
+            more[l] = p[l] - q[l];
+        }
+        let mut differ = false;
+        for l in 0..GAMES {
+            differ |= more[l] != S::ZERO;
+        }
+        if differ {
+            let Some(player) = out.get_mut(players) else { break };
+            *player = Player { without: *q, more, number };
+            players += 1;
+        } else {
+            for l in 0..GAMES {
+                constant[l] = constant[l] * q[l];
+            }
         }
     }
     let mut found = Contrast { players, constant, change: change[0], depth: depth[0] };
@@ -120,8 +121,15 @@ pub fn integrate<P: Processor, S: Float>(
 ) {
     let before = &mut before[..players.len()];
     for nodes in nodes {
-        let at = nodes.map(|(t, _)| S::from_f64(t));
-        let mut product = nodes.map(|(_, weight)| constant.map(|c| c * S::from_f64(weight)));
+        let mut at = [S::ZERO; NODES];
+        let mut product = [*constant; NODES];
+        for n in 0..NODES {
+            at[n] = S::from_f64(nodes[n].0);
+            let weight = S::from_f64(nodes[n].1);
+            for l in 0..GAMES {
+                product[n][l] = product[n][l] * weight;
+            }
+        }
         for (player, before) in players.iter().zip(before.iter_mut()) {
             *before = product;
             for n in 0..NODES {

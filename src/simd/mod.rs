@@ -31,7 +31,7 @@ use body::{Float, Widen};
 use levels::{Level, level};
 
 pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
-pub use games::{Before, Contrast, Factor, GAMES, NODES, Nodes, Player};
+pub use games::{Before, Contrast, Factors, GAMES, NODES, Nodes, Player};
 
 operations! {
     /// Products of features with weights in `V`, all arithmetic in `V`. Implemented for `(f32, f32)`,
@@ -118,11 +118,15 @@ operations! {
         fn update_and_multiply(
             q: &mut [Self], plus: &[Self], minus: &[Self], k: &[Self], out: &mut [Self],
         );
-        /// For each feature of a row x, its factors in the kernel values with [`GAMES`] vectors: `e^(-gamma (x - z)^2)`.
-        fn factors(gamma: f64, x: &[f64], z: &[[Self; GAMES]], out: &mut [Factor<Self>]);
+        /// For each feature of a row x, its factors in the kernel values with [`GAMES`] vectors: `e^(-gamma (x - z)^2)`,
+        /// and what that is e to the minus of.
+        fn factors(
+            gamma: f64, x: &[f64], z: &[[Self; GAMES]], power: &mut [[Self; GAMES]],
+            value: &mut [[Self; GAMES]],
+        );
         /// The players whose factors are not the same with and without them, in their order; as many as `out` has room for.
         fn contrast(
-            with: &[Factor<Self>], without: &[Factor<Self>], out: &mut [Player<Self>],
+            with: Factors<'_, Self>, without: Factors<'_, Self>, out: &mut [Player<Self>],
         ) -> Contrast<Self>;
         /// Adds to `out[i]`, for every player i, `more_i` times the sum, over nodes t and weights w, of
         /// `w constant product of (without_l + t more_l)` over the other players l. `before` is room, for as many.

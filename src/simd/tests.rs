@@ -497,28 +497,30 @@ fn games_agree_with_plain_loops() {
         [0.0, 0.5].map(|t| std::array::from_fn(|n| (t + 0.1 * n as f64, 0.125)));
     at_every_level(|level| {
         for d in [0, 1, 2, 5, 31] {
-            let z: Vec<[f64; GAMES]> =
-                (0..d).map(|i| std::array::from_fn(|l| number(GAMES * i + l) / 8.0)).collect();
+            let lanes = |i| std::array::from_fn(|l| number(GAMES * i + l) / 8.0);
+            let z: Vec<[f64; GAMES]> = (0..d).map(lanes).collect();
             // Every third feature is the same in both rows.
             let row = |at: usize| -> Vec<f64> {
                 (0..d).map(|i| number(if i % 3 == 2 { i } else { i + at }) / 8.0).collect()
             };
             let factors = |x: &[f64]| {
-                let mut out = vec![Factor::default(); d];
-                f64::factors(0.7, x, &z, &mut out);
-                out
+                let (mut power, mut value) = (z.clone(), z.clone());
+                f64::factors(0.7, x, &z, &mut power, &mut value);
+                (power, value)
             };
             let (x, r) = (row(40), row(90));
-            let (with, without) = (factors(&x), factors(&r));
+            let ((a, p), (b, q)) = (factors(&x), factors(&r));
             let plain = |x: &[f64], i: usize, l: usize| 0.7 * (x[i] - z[i][l]).powi(2);
             for i in 0..d {
                 for l in 0..GAMES {
-                    near(with[i].power[l], plain(&x, i, l), "power");
-                    near(with[i].value[l], (-plain(&x, i, l)).exp(), "factor");
+                    near(a[i][l], plain(&x, i, l), "power");
+                    near(p[i][l], (-plain(&x, i, l)).exp(), "factor");
                 }
             }
             let mut players = vec![Player::default(); d];
-            let found = f64::contrast(&with, &without, &mut players);
+            let with = Factors { power: &a, value: &p };
+            let without = Factors { power: &b, value: &q };
+            let found = f64::contrast(with, without, &mut players);
             let players = &players[..found.players];
             let numbers: Vec<usize> = players.iter().map(|player| player.number).collect();
             let differ: Vec<usize> = (0..d).filter(|i| i % 3 < 2).collect();

@@ -163,7 +163,7 @@ fn scattered<S>(
 /// Vectors that fill no group, fill one, and more; with a background of several steps, of one row, and without.
 fn models() -> Vec<Model> {
     let sizes =
-        [(1, 1, 1, 0), (3, 2, 2, 1), (8, 5, 1, 3), (17, 7, 3, 70), (20, 9, 1, 0), (9, 8, 4, 5)];
+        [(1, 1, 1, 0), (3, 2, 2, 1), (8, 5, 1, 3), (17, 7, 3, 150), (20, 9, 1, 0), (9, 8, 4, 5)];
     let of = |(n, d, outputs, rows)| [0.3, 4.0].map(|gamma| Model::new(n, d, outputs, rows, gamma));
     sizes.into_iter().flat_map(of).collect()
 }
@@ -264,17 +264,17 @@ fn values_add_up_to_the_score() {
 /// However rows and steps are divided.
 #[test]
 fn pieces_change_no_bit() {
-    let model = Model::new(20, 6, 2, 70, 1.0);
+    let model = Model::new(20, 6, 2, 150, 1.0);
     let x = Matrix::from(model.problem.dense());
     let flat = model.background().concat();
-    let background = Matrix::from(Dense::new(&flat, 70, 6).unwrap());
+    let background = Matrix::from(Dense::new(&flat, 150, 6).unwrap());
     let w = model.expansion(&x);
     for rows in [Some(&background), None] {
         let shapley = Shapley::new(&w, rows).unwrap();
         let all = 0..model.problem.n;
         let want = shapley.values(&x, all.clone()).unwrap();
         let steps = shapley.steps();
-        assert_eq!(steps, if rows.is_some() { 9 } else { 3 });
+        assert_eq!(steps, if rows.is_some() { 6 } else { 3 });
         assert!(all.len() > PANEL - 5);
         for (at_a_time, piece) in [(1, 1), (7, 2), (all.len(), 4)] {
             let each = shapley.values_of_a_row();
@@ -295,11 +295,11 @@ fn pieces_change_no_bit() {
 #[test]
 #[cfg(feature = "rayon")]
 fn threads_change_no_bit() {
-    let model = Model::new(20, 6, 2, 70, 1.0);
+    let model = Model::new(20, 6, 2, 150, 1.0);
     let x = Matrix::from(model.problem.dense());
     let w = model.expansion(&x);
     let flat = model.background().concat();
-    let background = Matrix::from(Dense::new(&flat, 70, 6).unwrap());
+    let background = Matrix::from(Dense::new(&flat, 150, 6).unwrap());
     let work = || Shapley::new(&w, Some(&background)).unwrap().values(&x, 0..90).unwrap();
     let [one, three] = [1, 3].map(|threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
