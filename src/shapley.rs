@@ -241,6 +241,9 @@ impl<'a, S: Scalar> Shapley<'a, S> {
         out: &mut [f64],
     ) -> Result<(), Error> {
         same_features(self.n_features, x.n_features())?;
+        if steps.is_empty() {
+            return Ok(());
+        }
         let each = self.values_of_a_row();
         // Few rows are worth a task each, or nearly.
         let most = (FEATURES / self.n_features).clamp(1, TOGETHER);
@@ -268,12 +271,16 @@ impl<'a, S: Scalar> Shapley<'a, S> {
         }
         match &self.game {
             Game::Sum { weights, absent } => {
-                for (out, x) in out.chunks_mut(each).zip(wide.chunks(d)) {
-                    let features = out.chunks_mut(self.outputs).zip(weights.chunks(self.outputs));
-                    for ((out, weights), (x, absent)) in features.zip(x.iter().zip(absent)) {
+                for ((i, out), features) in (first..).zip(out.chunks_mut(each)).zip(wide.chunks(d))
+                {
+                    let values = out.chunks_mut(self.outputs).zip(weights.chunks(self.outputs));
+                    for ((out, weights), (x, absent)) in values.zip(features.iter().zip(absent)) {
                         for (out, weight) in out.iter_mut().zip(weights) {
                             *out += weight * (x - absent);
                         }
+                    }
+                    if !out.iter().all(|value| value.is_finite()) {
+                        return Err(diagnose(x, i));
                     }
                 }
                 Ok(())
@@ -522,7 +529,7 @@ mod tests {
             }
             let last = rules.last().map_or(0, |rule| rule.nodes.len() * NODES);
             let most = 1.25 * (3.0 * (d as f64).sqrt() + 8.0);
-            assert!(last <= (d + 1) / 2 + NODES || last as f64 <= most, "{d}: {last}");
+            assert!(last <= d.div_ceil(2) + NODES || last as f64 <= most, "{d}: {last}");
             assert!(rules.last().is_some_and(|rule| rule.most >= d as f64));
         }
         let most = most_change(8, 30);

@@ -123,15 +123,17 @@ def shapley(model: Any, X: Any, *, background: Any = None, n_jobs: int | None = 
     >>> bool(np.allclose(found.base_values + found.values.sum(axis=1), model.decision_function(X[:5])))
     True
     """
-    machine = model.best_estimator_ if _is_tuned(model) else model
+    machine = model
+    if isinstance(model, Tuned):
+        check_is_fitted(model)
+        machine = model.best_estimator_
     threads = thread_count(n_jobs)
+    coefs: np.ndarray | None
     if isinstance(machine, PegasosClassifier):
         check_is_fitted(machine)
         # As for a prediction: what is wider than the weights stays so.
         narrow = machine._trainer.made.dtype == "float32"
-        dtype: Any = [np.float64, np.float32] if narrow else np.float64
-        rows = _rows(machine, X, dtype)
-        # Both in one dtype.
+        rows = _rows(machine, X, [np.float64, np.float32] if narrow else np.float64)
         absent = None if background is None else _rows(machine, background, rows.X.dtype, "background")
         coefs = machine.coef_
         base = machine.intercept_ if absent is None else _mean_scores(machine, absent, threads)
@@ -163,20 +165,21 @@ def shapley(model: Any, X: Any, *, background: Any = None, n_jobs: int | None = 
     return ShapleyValues(values, base)
 
 
-def _is_tuned(model: Any) -> bool:
-    if isinstance(model, Tuned):
-        check_is_fitted(model)
-    return isinstance(model, Tuned)
+def _kernel(machine: KernelMachine) -> str:
+    """What it was trained with, whatever its parameter is since."""
+    kernel: str = machine._trainer.made.params["kernel"]
+    return kernel
 
 
 def _refuse_others(machine: KernelMachine) -> None:
     """Refuses machines whose scores are no sums of products over the features."""
-    kernel = machine.kernel
+    kernel = _kernel(machine)
     if kernel not in ("rbf", "linear"):
-        what = "with kernel values in place of features there is nothing to explain" if kernel == "precomputed" else (
-            "of others no fast way to exact values is known here, and shap.KernelExplainer estimates them"
-        )
-        raise ValueError(f"model must have kernel='rbf' or 'linear', got kernel={kernel!r}: {what}")
+        why = "exact values of others take all coalitions of features; shap.KernelExplainer estimates them"
+        if machine.kernel == "precomputed":
+            why = "rows of kernel values have no features to explain"
+        named = machine.kernel if callable(machine.kernel) else kernel
+        raise ValueError(f"model must have kernel='rbf' or 'linear', got kernel={named!r}: {why}")
     metric = getattr(machine, "_metric", None)
     if metric is not None and not metric.diagonal:
         raise ValueError(
@@ -230,14 +233,14 @@ def _weights_and_base(
     machine: KernelMachine, absent: Data | None, threads: int
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """The weights of the features, (n_scores, n_features), where the kernel is linear; the scores where none is known."""
-    trainer = machine._trainer
     coefs = machine.dual_coef_.astype(np.float64)
     weights = None
-    if machine.kernel == "linear":
+    if _kernel(machine) == "linear":
         with _one_thread():
             weights = coefs @ machine.support_vectors_.astype(np.float64)
     if absent is not None:
         return weights, _mean_scores(machine, absent, threads)
-    # Kernel values without factors, or terms; and the square of a constant feature, whose weight is the intercept.
-    alone = float(weights is None) + float(trainer.made.params.get("constant", 0.0)) ** 2
-    return weights, alone * coefs.sum(axis=1)
+    # A kernel value without factors, or without terms; and the square of the constant feature whose weight is the intercept.
+    alone = 1.0 if weights is None else 0.0
+    constant: float = machine._trainer.made.params.get("constant", 0.0)
+    return weights, (alone + constant**2) * coefs.sum(axis=1)

@@ -384,4 +384,7 @@ fn what_does_not_fit_is_refused() {
     assert!(linear(&[1.0]).to_string().contains("a multiple of n_features = 2"));
     assert!(linear(&[1.0, f64::INFINITY]).to_string().contains("finite everywhere"));
     assert!(linear(&[1.0, 2.0]).to_string().contains("row 1, column 1"));
+    let large = Matrix::from(Dense::new(&[1e300, 2.0], 1, 2).unwrap());
+    let error = Shapley::linear(&[1e10, 1.0], 2, None).unwrap().values(&large, 0..1).unwrap_err();
+    assert!(error.to_string().contains("row 0 makes scores"), "{error}");
 }
