@@ -30,9 +30,9 @@ import harness
 from pegasos import KernelPegasosClassifier
 from pegasos.explain import shapley
 
-KernelExplainer: Any = None
+shap: Any = None
 with suppress(ImportError):
-    KernelExplainer = import_module("shap").KernelExplainer
+    shap = import_module("shap")
 
 
 def seconds(work: Callable[[], Any], rows: int) -> tuple[float, Any]:
@@ -47,6 +47,7 @@ def seconds(work: Callable[[], Any], rows: int) -> tuple[float, Any]:
 
 def main() -> None:
     run = harness.begin(__doc__, "vectors,features,scores,background,setting,ours,theirs,ratio,error,exact")
+    print(f"# shap {shap.__version__}" if shap is not None else "# missing: shap", flush=True)
     sizes: list[tuple[int, int, int, int, float, str]] = [
         # vectors, features, classes, rows of the background, gamma over that of "scale", dtype
         (500, 8, 2, 100, 1.0, "float64"),
@@ -76,8 +77,8 @@ def main() -> None:
         scores = model.decision_function(some)
         exact = float(abs(found.base_values + found.values.sum(axis=1) - scores).max()) / size
         theirs, error = np.nan, np.nan
-        if KernelExplainer is not None:
-            explainer = KernelExplainer(model.decision_function, background)
+        if shap is not None:
+            explainer = shap.KernelExplainer(model.decision_function, background)
             theirs, estimates = seconds(lambda: explainer.shap_values(some[:few], silent=True), few)
             error = float(abs(estimates - found.values[:few]).max()) / size
         setting = dtype if factor == 1.0 else f"{dtype}, gamma times {factor:g}"
