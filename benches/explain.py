@@ -8,7 +8,7 @@ coalitions). Rows are drawn from a normal distribution, features are told apart 
 where the setting says otherwise. Columns:
 
 * vectors, features, scores, background: sizes; scores are those of two classes, or of the pairs of four.
-* ours, theirs: seconds of processor time to explain a row, on one thread, the best of three calls.
+* ours, theirs: seconds of processor time to explain a row, on one thread, the best of five calls.
 * ratio: theirs over ours.
 * error: the largest difference of the two, over the largest value. Ours are exact: `exact` is the largest difference of base
   value and values from the score, over the largest value; tests hold the values to all coalitions' sum.
@@ -38,7 +38,7 @@ with suppress(ImportError):
 def seconds(work: Callable[[], Any], rows: int) -> tuple[float, Any]:
     """A row's, and what was made."""
     best, made = np.inf, None
-    for _ in range(3):
+    for _ in range(5):
         start = time.process_time()
         made = work()
         best = min(best, time.process_time() - start)
