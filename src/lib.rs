@@ -89,7 +89,8 @@
 //! problem and with that a certificate; [`DualAscent`] and, with kernels, [`KernelAscent`], which pick that
 //! point up where Pegasos leaves it and close the gap to any tolerance; [`Refit`], which does so within the [`Span`]
 //! of a few vectors; [`Regret`], what online learning promises where nothing is drawn from anything; and [`Metric`], what
-//! rows are mapped by, learned from how the scores of a model change with them: its [`Agop`].
+//! rows are mapped by, learned from how the scores of a model change with them: its [`Agop`]; and [`Shapley`], what each feature of a
+//! row adds to its scores.
 //!
 //! # Floors
 //!
@@ -101,7 +102,7 @@
 //! fit  frozen                     what to do next: epochs, ascent, leaps; what predicts
 //! shards  refit                   trainers side by side, averages; ascent within a span
 //! dual > newton  kernel_dual      ascent from where the loop ends
-//! evaluation                      what the loop has reached: certificates
+//! evaluation  shapley             what the loop has reached: certificates; what scores are made of
 //! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
@@ -146,6 +147,8 @@
 //! * O. Chapelle. Training a support vector machine in the primal. Neural Computation 19 (2007).
 //! * A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin. Mechanism for feature learning in neural networks and
 //!   backpropagation-free machine learning models. Science 383 (2024).
+//! * M. Mohammadi, S. L. Chau, K. Muandet. Computing exact Shapley values in polynomial time for product-kernel methods.
+//!   arXiv 2505.16516 (2025). G. Owen. Multilinear extensions of games. Management Science 18 (1972).
 //! * O. Shamir, T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence
 //!   results and optimal averaging schemes. ICML 2013.
 
@@ -180,6 +183,7 @@ mod regret;
 mod scalar;
 mod scaled;
 mod schedule;
+mod shapley;
 mod shards;
 mod simd;
 mod simplex;
@@ -222,6 +226,7 @@ pub use regret::Regret;
 pub use scalar::{Index, Scalar};
 pub use scaled::Scaled;
 pub use schedule::Schedule;
+pub use shapley::Shapley;
 pub use shards::{Shards, run_all};
 pub use simd::{Lanes, WIDTH, Weigh};
 pub use span::Span;

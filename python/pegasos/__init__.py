@@ -37,7 +37,7 @@ _PLACES = {
 }
 
 #: Modules that are imported when they are first used.
-_MODULES = ("datasets", "io", "onnx")
+_MODULES = ("datasets", "explain", "io", "onnx")
 
 __all__ = [
     "InternalError",

@@ -24,8 +24,10 @@ __all__ = [
     "agop",
     "available_parallelism",
     "gradients",
+    "linear_shapley",
     "model_bytes",
     "read_model",
+    "shapley",
 ]
 __version__: str
 FORMAT: int
@@ -250,3 +252,9 @@ class Model:
 def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, NDArray[Any]]]: ...
 def model_bytes(entries: str, tensors: dict[str, NDArray[Any]]) -> bytes: ...
 def available_parallelism() -> int: ...
+def shapley(
+    trainer: Trainer, examples: Examples, background: Examples | None = None, *, threads: int = 1
+) -> NDArray[np.float64]: ...
+def linear_shapley(
+    weights: NDArray[np.float64], examples: Examples, background: Examples | None = None, *, threads: int = 1
+) -> NDArray[np.float64]: ...

@@ -103,7 +103,7 @@ impl Metric {
     }
 }
 
-fn machine<S: Number>(model: &crate::Frozen<S>) -> Result<&Expansion<S>, Error> {
+pub(super) fn machine<S: Number>(model: &crate::Frozen<S>) -> Result<&Expansion<S>, Error> {
     match model {
         crate::Frozen::Kernel(w) => Ok(w),
         crate::Frozen::Linear(_) => {

@@ -16,6 +16,7 @@ mod metric;
 mod model;
 mod parts;
 mod refit;
+mod shapley;
 mod trainer;
 
 use std::ops::Range;
@@ -245,7 +246,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::read_model, m)?)?;
     m.add_function(wrap_pyfunction!(model::model_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
-    m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
+    m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)?;
+    m.add_function(wrap_pyfunction!(shapley::shapley_of, m)?)?;
+    m.add_function(wrap_pyfunction!(shapley::linear_shapley_of, m)?)
 }
 
 /// Has nothing in it: by the symbol of this name threadpoolctl tells this library from others called `_core`.

@@ -1,10 +1,10 @@
 //! The loops that touch every feature: dot products and updates, dense and sparse.
 //!
 //! An operation is stated twice: in the table below, with what it computes, takes and returns; and as a body of
-//! the same name, in plain Rust, in `body.rs`, or `maintenance.rs` for what budgets need, `ascent.rs` for dual ascent. `operations!`
-//! (`levels.rs`) compiles every body for every level of instructions and lets callers have the highest that the
-//! processor has. To add an operation, write its body, which takes a `Processor` and then the arguments, and its
-//! line in the table; a test in `tests.rs` holds it to plain loops at every level.
+//! the same name, in plain Rust, in `body.rs`, or `maintenance.rs` for what budgets need, `ascent.rs` for dual ascent,
+//! `games.rs` for Shapley values. `operations!` (`levels.rs`) compiles every body for every level of instructions and
+//! lets callers have the highest that the processor has. To add an operation, write its body, which takes a `Processor`
+//! and then the arguments, and its line in the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
 //! On x86-64 the levels are the baseline, AVX2 with FMA, and AVX-512, where `avx512.rs` has intrinsics for the
 //! dense loops of [`Weigh`]; elsewhere there is the baseline alone. The level is chosen once per process.
@@ -19,6 +19,7 @@ mod ascent;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod body;
+mod games;
 #[macro_use]
 mod levels;
 mod maintenance;
@@ -30,6 +31,7 @@ use body::{Float, Widen};
 use levels::{Level, level};
 
 pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
+pub use games::{Before, Contrast, Factors, GAMES, NODES, Nodes, Player};
 
 operations! {
     /// Products of features with weights in `V`, all arithmetic in `V`. Implemented for `(f32, f32)`,
@@ -115,6 +117,22 @@ operations! {
         /// row; and `out = q k` with what it is then.
         fn update_and_multiply(
             q: &mut [Self], plus: &[Self], minus: &[Self], k: &[Self], out: &mut [Self],
+        );
+        /// For each feature of a row x, its factors in the kernel values with [`GAMES`] vectors: `e^(-gamma (x - z)^2)`,
+        /// and what that is e to the minus of.
+        fn factors(
+            gamma: f64, x: &[f64], z: &[[Self; GAMES]], power: &mut [[Self; GAMES]],
+            value: &mut [[Self; GAMES]],
+        );
+        /// The players whose factors are not the same with and without them, in their order; as many as `out` has room for.
+        fn contrast(
+            with: Factors<'_, Self>, without: Factors<'_, Self>, out: &mut [Player<Self>],
+        ) -> Contrast<Self>;
+        /// Adds to `out[i]`, for every player i, `more_i` times the sum, over nodes t and weights w, of
+        /// `w constant product of (without_l + t more_l)` over the other players l. `before` is room, for as many.
+        fn integrate(
+            nodes: &[Nodes], constant: &[Self; GAMES], players: &[Player<Self>],
+            before: &mut [Before<Self>], out: &mut [[Self; GAMES]],
         );
     }
 }

@@ -486,3 +486,69 @@ fn odd_slices_are_safe() {
         }
     });
 }
+
+/// Games of products at every level, some players of which are the same to all games: against plain loops.
+#[test]
+fn games_agree_with_plain_loops() {
+    let near = |got: f64, want: f64, what: &str| {
+        assert!((got - want).abs() < 1e-14 * (1.0 + want.abs()), "{what}: {got}, not {want}");
+    };
+    let nodes: [Nodes; 2] =
+        [0.0, 0.5].map(|t| std::array::from_fn(|n| (t + 0.1 * n as f64, 0.125)));
+    at_every_level(|level| {
+        for d in [0, 1, 2, 5, 31] {
+            let lanes = |i| std::array::from_fn(|l| number(GAMES * i + l) / 8.0);
+            let z: Vec<[f64; GAMES]> = (0..d).map(lanes).collect();
+            // Every third feature is the same in both rows.
+            let row = |at: usize| -> Vec<f64> {
+                (0..d).map(|i| number(if i % 3 == 2 { i } else { i + at }) / 8.0).collect()
+            };
+            let factors = |x: &[f64]| {
+                let (mut power, mut value) = (z.clone(), z.clone());
+                f64::factors(0.7, x, &z, &mut power, &mut value);
+                (power, value)
+            };
+            let (x, r) = (row(40), row(90));
+            let ((a, p), (b, q)) = (factors(&x), factors(&r));
+            let plain = |x: &[f64], i: usize, l: usize| 0.7 * (x[i] - z[i][l]).powi(2);
+            for i in 0..d {
+                for l in 0..GAMES {
+                    near(a[i][l], plain(&x, i, l), "power");
+                    near(p[i][l], (-plain(&x, i, l)).exp(), "factor");
+                }
+            }
+            let mut players = vec![Player::default(); d];
+            let with = Factors { power: &a, value: &p };
+            let without = Factors { power: &b, value: &q };
+            let found = f64::contrast(with, without, &mut players);
+            let players = &players[..found.players];
+            let numbers: Vec<usize> = players.iter().map(|player| player.number).collect();
+            let differ: Vec<usize> = (0..d).filter(|i| i % 3 < 2).collect();
+            assert_eq!(numbers, differ, "{level:?}");
+            let mut before = vec![Before::default(); d];
+            let mut out = vec![[1.0; GAMES]; d];
+            f64::integrate(&nodes, &found.constant, players, &mut before, &mut out);
+            let (mut change, mut depth) = (0.0, f64::INFINITY);
+            for l in 0..GAMES {
+                let p = |i: usize| (-plain(&x, i, l)).exp();
+                let q = |i: usize| (-plain(&r, i, l)).exp();
+                for (i, out) in out.iter().enumerate() {
+                    let others = |t: f64| -> f64 {
+                        (0..d).filter(|k| *k != i).map(|k| q(k) + t * (p(k) - q(k))).product()
+                    };
+                    let points = nodes.as_flattened().iter();
+                    let sum: f64 = points.map(|(t, weight)| weight * others(*t)).sum();
+                    near(out[l], 1.0 + (p(i) - q(i)) * sum, "value");
+                }
+                let changes = (0..d).map(|i| (p(i) - q(i)).abs() / p(i).max(q(i)));
+                let sum: f64 = changes.sum();
+                assert!(found.change >= sum - 1e-14 && found.change <= 2.0 * sum + 8.0 * d as f64);
+                change = sum.max(change);
+                let deep = (0..d).map(|i| plain(&x, i, l).min(plain(&r, i, l))).sum();
+                depth = f64::min(depth, deep);
+            }
+            assert!(found.change <= 1.6 * change + 1e-14, "{level:?} {d}: {change}");
+            near(found.depth, depth, "depth");
+        }
+    });
+}
