@@ -7,7 +7,6 @@ compiled half does, which looks at each before it follows it; `sound` keeps ever
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from pegasos._core import Examples, NonFiniteError
+from pegasos._threads import thread_count as thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 #: Rows of a matrix that are factorised at a time.
 _BLOCK = 128
-
-#: Threads for each core of the machine, at most: more only wait for one another.
-_MOST_THREADS = 4
 
 
 class Data(NamedTuple):
@@ -307,24 +304,3 @@ def encode_among(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndar
             f"partial_fit or fit, got {y[unknown[0]]!r}"
         )
     return codes.astype(np.uint32)
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for, as scikit-learn counts them; at most four for each core.
-
-    None asks for the first set of PEGASOS_NUM_THREADS, RAYON_NUM_THREADS and OMP_NUM_THREADS, or
-    for every core this process may use.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        n_jobs = cores
-        for name in ("PEGASOS_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
-            value = os.environ.get(name, "")
-            # Digits that are too many to be read are too many threads.
-            if value.isascii() and value.isdigit() and value.strip("0"):
-                n_jobs = int(value[-18:]) if len(value) < 19 else _MOST_THREADS * cores
-                break
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
-    asked = n_jobs if n_jobs > 0 else cores + 1 + n_jobs
-    return int(max(1, min(asked, _MOST_THREADS * cores)))

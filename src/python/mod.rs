@@ -5,6 +5,7 @@
 //!   that one thread may ask for the model while another trains; it tells what it was made with
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 
@@ -14,6 +15,7 @@ mod linear;
 mod metric;
 mod parts;
 mod refit;
+mod svmlight;
 mod trainer;
 
 use std::ops::Range;
@@ -47,6 +49,8 @@ impl From<Error> for PyErr {
         match error.kind() {
             ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
             ErrorKind::Memory { .. } => PyMemoryError::new_err(text),
+            // What a file holds is told as it stands there.
+            ErrorKind::Text { .. } => PyValueError::new_err(error.to_string()),
             _ => PyValueError::new_err(text),
         }
     }
@@ -230,6 +234,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trainer::Fit>()?;
     m.add_class::<refit::Refit>()?;
     m.add_class::<metric::Metric>()?;
+    m.add_class::<svmlight::Svmlight>()?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)
 }
