@@ -356,12 +356,11 @@ impl<S: Decimal> Parser<S> {
     /// How many features the indices that were read ask for, and whether they count from 0; 1 and false if there are none.
     pub fn seen(&self) -> (usize, bool) {
         let ready = self.ready.iter().filter_map(|found| found.range);
-        let (least, largest) = ready
-            .chain(self.total.range)
-            .fold((0, 0), |(low, high), range| (range.0.min(low), range.1.max(high)));
+        let all = ready.chain(self.total.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let (least, largest) = all.unwrap_or((0, 0));
         // An index of 0 was made -1.
         let is_0 = least < 0;
-        (largest as usize + 1 + usize::from(is_0), is_0 || self.options.base == Base::Zero)
+        ((largest + 1) as usize + usize::from(is_0), is_0 || self.options.base == Base::Zero)
     }
 
     /// The first `n` rows, or all there are, which are forgotten. Not for [`Base::Auto`], which later rows may decide.
