@@ -22,7 +22,7 @@ from pegasos._files import naming
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from typing import Literal
 
     from scipy.sparse import csr_matrix
@@ -327,7 +327,7 @@ def _opened(path: Path) -> Any:
     return bz2.open(name) if name.lower().endswith(".bz2") else open(name, "rb", buffering=0)
 
 
-def _blocks(file: Any, threads: int) -> Iterator[bytes]:
+def _blocks(file: Any, threads: int) -> Generator[bytes, None, None]:
     """The content of a file, of whose next block a thread of its own takes care where several parse this one."""
     # Of a terminal or a pipe, what there is.
     read = file.read if file.seekable() else getattr(file, "read1", file.read)

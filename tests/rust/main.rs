@@ -19,3 +19,4 @@ mod naive;
 mod online;
 mod refit;
 mod refusals;
+mod svmlight;
