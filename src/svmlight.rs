@@ -13,7 +13,8 @@
 //!
 //! **Exact.** A value is the f32 or f64 nearest to the decimal that is written, and a label the nearest f64: for short
 //! decimals by one product or quotient of two numbers that are exact, for others by `fast-float2` (numbers of 17 digits:
-//! 16 ns each, the standard library 32 ns). An f32 is rounded once: now and then that is another number than the nearest f64, rounded to f32, and the nearer one.
+//! 16 ns each, the standard library 32 ns). An f32 is rounded once: now and then that is another number than the nearest
+//! f64, rounded to f32, and the nearer one.
 //!
 //! **Refused**, with line and column ([`ErrorKind::Text`](crate::ErrorKind::Text)): whatever is not of this form; numbers that
 //! are NaN, infinite or too large for the type; an index twice in a row, as nobody knows which value is meant; an index
@@ -24,8 +25,8 @@
 //! pieces of the next block are read one of the threads puts them behind the others; so no bit depends on the threads.
 //! Memory depends on what the text holds and not on what it says: an index of 10^18 takes no more than another.
 //!
-//! Files are read, not mapped: whoever makes a mapped file shorter kills the process that reads it, and pages that are
-//! mapped one by one are no faster than blocks that stay in the cache.
+//! Files are read, not mapped: whoever makes a mapped file shorter kills the process that reads it; packed files and pipes
+//! have to be read in blocks anyway; and a block that is read again and again stays in a core's second cache.
 
 mod faults;
 mod lines;
@@ -97,7 +98,7 @@ pub enum Indices {
 }
 
 impl<S: Scalar> Rows<S> {
-    /// The rows as a matrix, borrowed.
+    /// The rows as a matrix, borrowed. Refused if there are none.
     pub fn matrix(&self) -> Result<Matrix<'_, S>, Error> {
         Ok(match &self.indices {
             Indices::Narrow { indptr, columns } => {

@@ -110,7 +110,8 @@ impl Svmlight {
     /// Reads what comes next; cut anywhere.
     fn push(&self, py: Python<'_>, block: PyBackedBytes) -> PyResult<()> {
         // A short text is read by whoever has it.
-        let pool = Pool::new(self.threads, block.len() / PIECE)?;
+        let threads = if block.len() > PIECE { self.threads } else { 1 };
+        let pool = Pool::new(threads, usize::MAX)?;
         self.with(py, |parser| pool.run(|| either!(parser, parser => parser.push(&block))))
     }
 

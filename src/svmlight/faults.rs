@@ -59,7 +59,10 @@ fn no_number<S: Decimal>(token: &[u8], at: usize, what: &str, value: Option<S>) 
         at,
         match value {
             Some(_) if token.iter().any(u8::is_ascii_digit) => {
-                format!("the {what} {shown} is too large for {}", std::any::type_name::<S>())
+                format!(
+                    "the {what} {shown} is too large for a float of {} bits",
+                    8 * size_of::<S>()
+                )
             }
             Some(_) => format!("the {what} {shown} is not a finite number"),
             None if token.is_empty() => format!("the {what} is missing"),

@@ -266,7 +266,10 @@ impl<S: Decimal> Found<S> {
             } else {
                 at = skip_blank(at);
             }
-            let (count, number, behind) = few_digits(word(text, at));
+            let (count, number, mut behind) = few_digits(word(text, at));
+            if count == 8 {
+                behind = text[at + 8];
+            }
             let number = if behind == b':' && count > 0 {
                 at += count + 1;
                 number

@@ -111,7 +111,7 @@ def test_every_beginning_is_read_or_refused() -> None:
         (b"nan 1:1\n", 'line 1, column 1: the label "nan" is not a finite number'),
         (b"# no\n-Infinity 1:1\n", 'line 2, column 1: the label "-Infinity" is not a finite number'),
         (b"1 1:1\n2 1:1 3:nan\n", 'line 2, column 9: the value "nan" is not a finite number'),
-        (b"1 1:1e400\n", 'line 1, column 5: the value "1e400" is too large for f64'),
+        (b"1 1:1e400\n", 'line 1, column 5: the value "1e400" is too large for a float of 64 bits'),
         (b"1 1:x\n", 'line 1, column 5: the value "x" is not a number'),
         (b"1 1:\n", "line 1, column 5: the value is missing"),
         (b"1 1: 2\n", "line 1, column 5: the value is missing"),
@@ -184,6 +184,7 @@ def test_a_fault_is_told_again() -> None:
         (b"# nothing", None, [], 1),
         (b"1 0:1\n", None, [0], 1),
         (b"1 +007:1\n", None, [6], 7),
+        (b"1 1234567:1 12345678:1 123456789:1\n", None, [1234566, 12345677, 123456788], 123456789),
     ],
 )
 def test_where_indices_begin(text: bytes, zero_based: bool | None, indices: list[int], n_features: int) -> None:
@@ -262,7 +263,7 @@ def test_numbers_are_the_nearest() -> None:
     assert len(small) > 40
     # The middle between two, and a bit more than that: a float64 does not show the bit.
     assert parsed(b"1 1:1.00000005960464477539062500000001\n", dtype="float32")[0][0] == np.float32(1 + 2**-23)
-    assert fault(b"1 1:3.4028236e38\n", dtype="float32").endswith('the value "3.4028236e38" is too large for f32')
+    assert fault(b"1 1:3.4028236e38\n", dtype="float32").endswith('the value "3.4028236e38" is too large for a float of 32 bits')
 
 
 @settings(max_examples=200, deadline=None)
