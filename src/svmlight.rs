@@ -16,7 +16,7 @@
 //! 16 ns each, the standard library 32 ns). An f32 is rounded once: now and then that is another number than the nearest
 //! f64, rounded to f32, and the nearer one.
 //!
-//! **Refused**, with line and column ([`ErrorKind::Text`](crate::ErrorKind::Text)): whatever is not of this form; numbers that
+//! **Refused**, with line and column ([`ErrorKind::Text`]): whatever is not of this form; numbers that
 //! are NaN, infinite or too large for the type; an index twice in a row, as nobody knows which value is meant; an index
 //! 0 where they count from 1, or beyond what `n_features` says; lines of more than 16 MB.
 //!
