@@ -98,7 +98,7 @@ def load(sets: Mapping[str, Callable[[], T]], name: str) -> T | None:
         return None
 
 
-def begin(doc: str, columns: str) -> Run:
+def begin(doc: str, columns: str, threads: str = "one thread") -> Run:
     """Reads the command line of a program, prints the head of its record."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     sizes = parser.add_mutually_exclusive_group()
@@ -110,5 +110,5 @@ def begin(doc: str, columns: str) -> Run:
     options = parser.parse_args()
     run = Run(options.size, options.only)
     program = f"benches/{Path(sys.argv[0]).name}"
-    head(" ".join([program, *sys.argv[1:]]), columns)
+    head(" ".join([program, *sys.argv[1:]]), columns, threads)
     return run

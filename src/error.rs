@@ -1,6 +1,7 @@
 //! What can go wrong, and how it is said.
 
 use std::fmt::{Debug, Display};
+use std::path::PathBuf;
 
 /// Everything a caller can get wrong. Its text names the argument, the value it had and what would
 /// be right; [`kind`](Error::kind) is for code.
@@ -82,6 +83,30 @@ pub enum ErrorKind {
         /// How much, in words.
         size: String,
     },
+    /// A text is not in its format.
+    #[error("{}line {line}, column {column}: {what}", in_front(path))]
+    Text {
+        /// The file, if it is known.
+        path: Option<PathBuf>,
+        /// The line, counted from 1.
+        line: usize,
+        /// The byte of the line, counted from 1.
+        column: usize,
+        /// What was found there, and what would be right.
+        what: String,
+    },
+    /// A file cannot be read or written. An `OSError` in Python.
+    #[error("{}: {what}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        what: String,
+    },
+}
+
+fn in_front(path: &Option<PathBuf>) -> String {
+    path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default()
 }
 
 impl Error {

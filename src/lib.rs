@@ -107,7 +107,7 @@
 //! budget                          w of a bounded number of support vectors, and what keeps it so
 //! span                            coordinates of examples in the span of a few vectors
 //! linear  expansion  feasible  params  metric   w = a v, its norm and its average; sets that w must stay in; rows, mapped
-//! hypothesis  scaled  weights  vectors  lookahead   what is trained, its scale and average; support vectors; rows to come
+//! hypothesis  scaled  weights  vectors  lookahead  svmlight   what is trained, its scale and average; support vectors; rows to come; rows from files
 //! ledger  regret                  accounts of what was done
 //! loss  simplex  table  kernel  schedule  order  data  examples   scores to coefficients; step sizes; which row next; rows
 //! error  memory  scalar  simd  threads    room asked for; the hot loops, the only unsafe code; work side by side
@@ -188,6 +188,7 @@ mod shards;
 mod simd;
 mod simplex;
 mod span;
+pub mod svmlight;
 mod table;
 mod threads;
 mod trainer;

@@ -23,11 +23,20 @@ pub(crate) fn alone(f: &mut dyn FnMut()) {
     f();
 }
 
+/// How many threads there are for tasks.
+pub(crate) fn count() -> usize {
+    #[cfg(feature = "rayon")]
+    if !ALONE.get() {
+        return rayon::current_num_threads();
+    }
+    1
+}
+
 /// Calls `task(k)` for every k below `count`, on the threads of the current rayon pool (one after the other without the
 /// feature `rayon`).
 fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "rayon")]
-    if count > 1 && !ALONE.get() && rayon::current_num_threads() > 1 {
+    if count > 1 && self::count() > 1 {
         use rayon::prelude::*;
         return (0..count).into_par_iter().for_each(task);
     }

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 type _Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 type _Rows = NDArray[Any] | _Csr
+type _Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int, NDArray[np.float64]]
 
 __all__ = [
     "FORMAT",
@@ -19,6 +20,7 @@ __all__ = [
     "Model",
     "NonFiniteError",
     "Refit",
+    "Svmlight",
     "Trainer",
     "__version__",
     "agop",
@@ -214,6 +216,20 @@ class Metric:
         cls, values: NDArray[np.float64], n_features: int, diagonal: bool, dtype: str
     ) -> Metric: ...
     def map(self, examples: Examples, *, threads: int = 1) -> NDArray[Any]: ...
+
+@final
+class Svmlight:
+    def __new__(
+        cls, dtype: str, zero_based: bool | None, n_features: int | None, *, threads: int = 1
+    ) -> Svmlight: ...
+    @property
+    def n_rows(self) -> int: ...
+    def push(self, block: bytes) -> None: ...
+    def end(self) -> None: ...
+    def seen(self) -> tuple[int, bool]: ...
+    def forget(self) -> None: ...
+    def take(self, n: int) -> _Arrays: ...
+    def finish(self) -> _Arrays: ...
 
 def agop(
     trainer: Trainer, examples: Examples, rows: NDArray[np.int64], diagonal: bool, *, threads: int = 1

@@ -24,6 +24,7 @@ import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._files import BROKEN, naming, replacing, why
+from pegasos._svmlight import arrays, load_svmlight, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pegasos._models import Estimator
     from pegasos._predictor import Predictor
 
-__all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "replacing", "save"]
+__all__ = ["FORMAT", "Table", "load", "load_svmlight", "read", "replacing", "save", "stream"]
 
 
 def save(estimator: Estimator | Pipeline, path: Path) -> None:
@@ -280,19 +281,43 @@ def read(
         return _fitting(found, model)
 
 
+class Csr(NamedTuple):
+    """Sparse rows where there is no SciPy."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    shape: tuple[int, int]
+    format = "csr"
+
+    def tocsr(self) -> Csr:
+        return self
+
+    def within(self, n_features: int) -> Csr:
+        """Without the features that are not among the first so many."""
+        inside = self.indices < n_features
+        kept = np.concatenate([[0], np.cumsum(inside)])
+        return Csr(self.data[inside], self.indices[inside], kept[self.indptr], (self.shape[0], n_features))
+
+
 def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: str | None = None) -> Table:
     """What a predictor is to look at: `read`, or texts where it takes these.
 
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
     """
-    if not model.takes_texts:
+    if model.takes_texts:
+        with naming(path), _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
+            kind = format or os.path.basename(path).lower().rpartition(".")[2]
+            if kind not in ("csv", "tsv"):
+                return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
+            lines = csv.reader(_Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
+            return _texts_of([cells for cells in lines if cells], label, model)
+    if (format or _format_of(path)) != "svmlight" or label not in (-1, None):
         return read(path, label=label, model=model, format=format)
-    with naming(path), _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
-        kind = format or os.path.basename(path).lower().rpartition(".")[2]
-        if kind not in ("csv", "tsv"):
-            return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
-        lines = csv.reader(_Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
-        return _texts_of([cells for cells in lines if cells], label, model)
+    found = arrays(path)
+    X = Csr(found.data, found.indices, found.indptr, (len(found.indptr) - 1, found.n_features))
+    with naming(path):
+        return _fitting(Table(X, None if label is None else found.labels, None), model)
 
 
 def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Table:
@@ -388,84 +413,12 @@ def _fitting(table: Table, model: Any) -> Table:
             UserWarning,
             stacklevel=3,
         )
-        return table._replace(X=X[:, :want])
+        return table._replace(X=X.within(want) if isinstance(X, Csr) else X[:, :want])
+    if isinstance(X, Csr):
+        return table._replace(X=X._replace(shape=(n, want)))
     from scipy.sparse import csr_matrix
 
     return table._replace(X=csr_matrix((X.data, X.indices, X.indptr), shape=(n, want)))
-
-
-def load_svmlight(path: Path) -> tuple[csr_matrix, np.ndarray]:
-    """Read an svmlight file, also known as libsvm's format: ``label index:value index:value ...``.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to read; decompressed if it ends in ``.gz`` or ``.bz2``.
-
-    Returns
-    -------
-    X : csr_matrix of shape (n_samples, n_features)
-        The features, float64. n_features is the largest index that occurs.
-    y : ndarray of shape (n_samples,)
-        The labels: int64 if they are whole numbers, else float64.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read; FileNotFoundError if there is none.
-    ValueError
-        The file is not in this format, or holds a number that is not finite. The message names it, and the line.
-
-    Notes
-    -----
-    A line may have 16 MB. A byte-order mark is passed over. Indices count from 1, as the format wants it, unless an index 0 occurs; then they count from 0.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from pegasos.io import load_svmlight
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "two.svm")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n")
-    ...     X, y = load_svmlight(path)
-    >>> X.toarray()
-    array([[0.5, 0. , 2. ],
-           [0. , 1. , 0. ]])
-    >>> y
-    array([ 1, -1])
-    """
-    from sklearn.datasets import load_svmlight_file
-
-    with naming(path), _opened(path) as file:
-        lines = _Lines(file)
-        try:
-            X, y = load_svmlight_file(lines, zero_based="auto")
-        except (*BROKEN, MemoryError) as error:
-            if lines.number == 0 or str(error).startswith("line ") or isinstance(error, zlib.error):
-                raise
-            raise ValueError(f"line {lines.number}: {error}") from error
-        for values, what in ((y, "label"), (X.data, "value")):
-            wrong = np.flatnonzero(~np.isfinite(values))
-            if wrong.size:
-                first = int(wrong[0])
-                row = first if what == "label" else int(np.searchsorted(X.indptr, first, "right")) - 1
-                line = _line_of(row, file)
-                raise ValueError(f"line {line}: the {what} {values[first]} is not a finite number")
-        whole = np.all(np.abs(y) < 2**53) and np.all(y == np.trunc(y))
-        return X, y.astype(np.int64) if whole else y
-
-
-def _line_of(row: int, file: Any) -> int:
-    """The number of the line that holds an example, in an svmlight file."""
-    file.seek(0)
-    lines = _Lines(file)
-    for line in lines:
-        if line.split(b"#", 1)[0].strip():
-            row -= 1
-            if row < 0:
-                break
-    return lines.number
 
 
 def _read_npz(path: Path, label: str | int | None, model: Any) -> Table:

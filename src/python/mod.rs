@@ -6,6 +6,7 @@
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
+//! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 
@@ -17,6 +18,7 @@ mod model;
 mod parts;
 mod refit;
 mod shapley;
+mod svmlight;
 mod trainer;
 
 use std::ops::Range;
@@ -51,6 +53,8 @@ impl From<Error> for PyErr {
             ErrorKind::NonFinite { .. } => NonFiniteError::new_err(text),
             ErrorKind::Memory { .. } => PyMemoryError::new_err(text),
             ErrorKind::Io { .. } => PyOSError::new_err(text),
+            // What a file holds is told as it stands there.
+            ErrorKind::Text { .. } => PyValueError::new_err(error.to_string()),
             _ => PyValueError::new_err(text),
         }
     }
@@ -245,6 +249,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<model::Model>()?;
     m.add_function(wrap_pyfunction!(model::read_model, m)?)?;
     m.add_function(wrap_pyfunction!(model::model_bytes, m)?)?;
+    m.add_class::<svmlight::Svmlight>()?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)?;
     m.add_function(wrap_pyfunction!(shapley::shapley_of, m)?)?;

@@ -20,3 +20,4 @@ mod online;
 mod refit;
 mod refusals;
 mod shapley;
+mod svmlight;
