@@ -16,7 +16,6 @@ import re
 import reprlib
 import sys
 import warnings
-import zlib
 from array import array
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -288,7 +287,7 @@ class Csr(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     shape: tuple[int, int]
-    format = "csr"
+    format: str = "csr"
 
     def tocsr(self) -> Csr:
         return self
