@@ -67,14 +67,6 @@ pub enum ErrorKind {
         /// What is wrong with it.
         what: String,
     },
-    /// A file cannot be read or written. An `OSError` in Python.
-    #[error("{}: {what}", path.display())]
-    Io {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What the system says.
-        what: String,
-    },
     /// Something needs more memory than there is. A `MemoryError` in Python.
     #[error("{name} must fit into memory, got {size}")]
     Memory {
