@@ -1,0 +1,417 @@
+"""Headers for C, compiled by the system's compiler, give what the models give."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import every_pair, labelled
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import pegasos
+from pegasos import (
+    KernelPegasosClassifier,
+    OnlineGradientClassifier,
+    PegasosClassifier,
+    ProjectronClassifier,
+)
+from pegasos._predictor import Predictor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+CXX = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+
+pytestmark = [
+    # How well coefficients are solved for is no matter here.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.skipif(CC is None, reason="there is no C compiler: no header can be tried"),
+]
+needs_cxx = pytest.mark.skipif(CXX is None, reason="there is no C++ compiler: no header can be tried as C++")
+
+STRICT = ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wdouble-promotion", "-Werror"]
+
+#: Calls what a header has row by row, for ctypes: `static inline` functions are nobody else's.
+CALLS = """
+#include "model.h"
+#include "model.h"
+
+int shape(int k)
+{
+    const int shape[] = {MODEL_FEATURES, MODEL_CLASSES, MODEL_OUTPUTS, (int)sizeof(REAL)};
+    return shape[k];
+}
+
+void run(const REAL *x, size_t n, int *codes, REAL *scores, REAL *probabilities)
+{
+    for (size_t i = 0; i < n; ++i, x += MODEL_FEATURES) {
+        codes[i] = model_predict(x);
+        model_scores(x, scores + i * MODEL_OUTPUTS);
+#ifdef PROBABLE
+        model_probabilities(x, probabilities + i * MODEL_CLASSES);
+#else
+        (void)probabilities;
+#endif
+    }
+}
+
+LABEL label(int code)
+{
+    return model_labels[code];
+}
+"""
+
+
+#: What a function that returns a label has as its type, in C and for ctypes.
+LABELS: dict[str, tuple[str, Any]] = {
+    "long long": ("long long", ctypes.c_longlong),
+    "double": ("double", ctypes.c_double),
+    "char *const": ("const char *", ctypes.c_char_p),
+}
+
+
+class Found(NamedTuple):
+    codes: np.ndarray
+    scores: np.ndarray
+    probabilities: np.ndarray | None
+    labels: list[Any]
+
+
+def scalar_of(header: str) -> type[np.floating[Any]]:
+    return np.float32 if "_predict(const float *x)" in header else np.float64
+
+
+def probable(header: str) -> bool:
+    return re.search(r"static inline void \w+_probabilities\(", header) is not None
+
+
+def compiled(header: str, folder: Path, name: str) -> ctypes.CDLL:
+    """The header in a library."""
+    (folder / "model.h").write_text(header, encoding="ascii")
+    (folder / "calls.c").write_text(CALLS.replace("model_", f"{name}_").replace("MODEL_", f"{name.upper()}_"))
+    declared = re.search(rf"^static const (.+?) ?{name}_labels\[", header, re.MULTILINE)
+    assert declared
+    label, restype = LABELS[declared[1]]
+    real = "float" if scalar_of(header) is np.float32 else "double"
+    library = folder / "calls.so"
+    switches = ["-std=c99", "-O1", "-fPIC", "-shared", f"-DREAL={real}", f"-DLABEL={label}"]
+    switches += ["-DPROBABLE"] if probable(header) else []
+    command = [str(CC), *STRICT, *switches, str(folder / "calls.c"), "-o", str(library), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = ctypes.CDLL(str(library))
+    loaded.label.restype = restype
+    return loaded
+
+
+def run(header: str, X: Any, folder: Path, name: str = "model") -> Found:
+    """What the header makes of rows."""
+    library, scalar = compiled(header, folder, name), scalar_of(header)
+    X = np.ascontiguousarray(X, scalar)
+    d, k, outputs, size = (library.shape(i) for i in range(4))
+    assert (X.shape[1], X.dtype.itemsize) == (d, size)
+    codes = np.full(len(X), -1, np.intc)
+    scores, shares = np.full((len(X), outputs), np.nan, scalar), np.full((len(X), k), np.nan, scalar)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (codes, scores, shares)]
+    library.run(X.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(X)), *pointers)
+    labels = [library.label(code) for code in range(k)]
+    labels = [label.decode() if isinstance(label, bytes) else label for label in labels]
+    return Found(codes, scores, shares if probable(header) else None, labels)
+
+
+def light(model: Any, folder: Path) -> Predictor:
+    pegasos.save(model, folder / "model")
+    predictor = pegasos.load(folder / "model", light=True)
+    assert isinstance(predictor, Predictor)
+    return predictor
+
+
+def check(model: Any, X: Any, folder: Path) -> Found:
+    """Compares the header of a model with what predicts from its file."""
+    predictor = light(model, folder)
+    header = predictor.to_c()
+    scalar = scalar_of(header)
+    X = np.asarray(X, scalar)
+    found = run(header, X, folder)
+    assert found.labels == predictor.classes_.tolist()
+    assert (predictor.classes_[found.codes] == predictor.predict(X)).all()
+    scores = predictor._scores(X).reshape(found.scores.shape)
+    # Sums are wrong by rounding errors of their largest terms.
+    tol = (1e-5 if scalar is np.float32 else 1e-12) * max(1.0, abs(scores).max())
+    np.testing.assert_allclose(found.scores, scores, rtol=0, atol=tol)
+    pairs = scores.shape[1] > max(1, len(predictor.classes_)) or "each pair of classes" in header
+    assert (found.probabilities is not None) == (predictor.has_probabilities and not pairs)
+    if found.probabilities is not None:
+        near = 2e-5 if scalar is np.float32 else 1e-11
+        np.testing.assert_allclose(found.probabilities, predictor.predict_proba(X), rtol=0, atol=near)
+    return found
+
+
+LINEAR = {
+    "hinge": PegasosClassifier("hinge"),
+    "no intercept": PegasosClassifier(fit_intercept=False),
+    "log loss": PegasosClassifier("log_loss"),
+    "jointly": PegasosClassifier("hinge", multi_class="crammer_singer"),
+    "online": OnlineGradientClassifier(),
+    "sigmoid": PegasosClassifier(calibration="sigmoid"),
+    "isotonic": PegasosClassifier(calibration="isotonic"),
+    "temperature": PegasosClassifier(calibration="temperature"),
+}
+KERNEL = {
+    "rbf": KernelPegasosClassifier(),
+    "pairs, calibrated": KernelPegasosClassifier(calibration="sigmoid"),
+    "rbf jointly": KernelPegasosClassifier(multi_class="crammer_singer", calibration="isotonic"),
+    "rbf budget": KernelPegasosClassifier(budget=20, multi_class="ovr", calibration="temperature"),
+    "poly": KernelPegasosClassifier("poly", coef0=1.0, degree=5),
+    "poly of degree 1": KernelPegasosClassifier("poly", degree=1),
+    "linear": KernelPegasosClassifier("linear", multi_class="ovr"),
+    "tanh": KernelPegasosClassifier("sigmoid", coef0=-0.5),
+    "diagonal": KernelPegasosClassifier(metric="diagonal", metric_rounds=1),
+    "full": KernelPegasosClassifier(metric="full", metric_rounds=1, budget=20),
+    "projectron": ProjectronClassifier(),
+}
+
+
+def fresh(model: Any) -> Any:
+    return type(model)(**model.get_params() | {"random_state": 0})
+
+
+@every_pair(kind=[*LINEAR, *KERNEL], n_classes=[2, 5], dtype=[np.float32, np.float64])
+def test_kinds_of_models(kind: str, n_classes: int, dtype: Any, tmp_path: Path) -> None:
+    X, y = labelled(8, 150, 6, n_classes)
+    model = fresh((LINEAR | KERNEL)[kind]).fit(X[:90].astype(dtype), y[:90])
+    found = check(model, X, tmp_path)
+    assert found.scores.dtype == dtype and len(np.unique(found.codes)) == n_classes
+
+
+@every_pair(
+    scaler=[StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False), MaxAbsScaler()],
+    kind=["log loss", "rbf budget", "diagonal", "full"],
+    dtype=[np.float32, np.float64],
+)
+def test_scalers_in_front(scaler: Any, kind: str, dtype: Any, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    X = (X * [1.0, 10.0, 0.1, 1.0] + 3.0).astype(dtype)
+    model = make_pipeline(scaler, fresh((LINEAR | KERNEL)[kind])).fit(X[::2], y[::2])
+    check(model, X, tmp_path)
+
+
+def test_two_scalers_and_a_clip(tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    # A parameter that not every scikit-learn has.
+    clip = {"clip": True} if "clip" in MaxAbsScaler().get_params() else {}
+    model = make_pipeline(StandardScaler(), MaxAbsScaler(**clip), PegasosClassifier(random_state=0)).fit(X, y)
+    check(model, 3.0 * X, tmp_path)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_real_rows(multi_class: str, dtype: Any, tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    words = y.astype(str)
+    machine = KernelPegasosClassifier(multi_class=multi_class, budget=100, random_state=0)
+    check(machine.fit(X[:800].astype(dtype), words[:800]), X, tmp_path)
+    if multi_class == "ovo":
+        # All support vectors, of which each matters for few pairs.
+        model = KernelPegasosClassifier(random_state=0).fit(X[:400].astype(dtype), words[:400])
+        check(model, X, tmp_path)
+        assert "model_places" in (tmp_path / "model.h").read_text()
+    else:
+        linear = PegasosClassifier(multi_class=multi_class, loss="hinge", random_state=0)
+        check(linear.fit(X[:800].astype(dtype), words[:800]), X, tmp_path)
+
+
+@pytest.mark.parametrize("model", [PegasosClassifier(), KernelPegasosClassifier(budget=30)])
+def test_sparse_rows(model: Any, tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    model = fresh(model).fit(sparse.csr_matrix(X[:500]), y[:500])
+    check(model, X[:900], tmp_path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    "model",
+    [
+        PegasosClassifier(fit_intercept=False),
+        KernelPegasosClassifier("linear", fit_intercept=False),
+        KernelPegasosClassifier("linear", fit_intercept=False, multi_class="ovr"),
+        ProjectronClassifier("linear"),
+    ],
+)
+def test_ties(model: Any, n_classes: int, tmp_path: Path) -> None:
+    X, y = labelled(6, 60, 3, n_classes)
+    found = check(fresh(model).fit(X, y), np.zeros((2, 3)), tmp_path)
+    assert (found.codes == 0).all() and (found.scores == 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rows_far_from_all_vectors(n_classes: int, tmp_path: Path) -> None:
+    # Coefficients of C and -C, as many of each: what is left of scores is 0.
+    X, _ = labelled(6, 8 * n_classes, 3, 2)
+    y = np.arange(len(X)) % n_classes
+    model = KernelPegasosClassifier(alpha=8.0 / len(X), random_state=0).fit(X, y)
+    found = check(model, X + 1e3, tmp_path)
+    assert (found.scores == 0).any()
+
+
+def test_votes_that_go_round(tmp_path: Path) -> None:
+    # Three classes, each of which wins against the next: the sums of scores decide.
+    angles = np.arange(3) * 2 * np.pi / 3
+    X = np.repeat(np.column_stack([np.cos(angles), np.sin(angles)]), 4, axis=0)
+    model = KernelPegasosClassifier("poly", degree=2, decision_function_shape="ovo", random_state=0)
+    rng = np.random.default_rng(0)
+    model.fit(X + 0.3 * rng.normal(size=X.shape), np.repeat([0, 1, 2], 4))
+    rows = rng.normal(size=(5000, 2))
+    scores = model.decision_function(rows)
+    won = np.sign(scores)
+    circles = (won == [1, -1, 1]).all(axis=1) | (won == [-1, 1, -1]).all(axis=1)
+    assert circles.sum() > 20
+    assert len(np.unique(check(model, rows, tmp_path).codes[circles])) > 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PegasosClassifier("log_loss"),
+        PegasosClassifier(calibration="isotonic"),
+        KernelPegasosClassifier(),
+        KernelPegasosClassifier("poly"),
+        KernelPegasosClassifier("linear"),
+    ],
+)
+def test_a_stream_that_has_met_one_class(model: Any, tmp_path: Path) -> None:
+    X, _ = labelled(7, 20, 3, 2)
+    found = check(fresh(model).partial_fit(X, ["only"] * 20), X, tmp_path)
+    assert found.labels == ["only"] and (found.codes == 0).all()
+    assert found.probabilities is None or (found.probabilities == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ['"', "*/ int x;", "\\", "a\nb\r\t\x07", "??=", "//", "é∀🐟", "\x7f0", ""],
+        [-(2**63), -1, 0, 2**63 - 1],
+        [False, True],
+        [-0.5, 0.1, 1e300],
+        np.array([3, 200], np.uint8),
+    ],
+    ids=["text", "int", "bool", "float", "uint8"],
+)
+def test_labels(labels: Any, tmp_path: Path) -> None:
+    labels = np.asarray(labels)
+    X = np.random.default_rng(0).normal(size=(4 * len(labels), 2))
+    found = check(PegasosClassifier(random_state=0).fit(X, np.tile(labels, 4)), X, tmp_path)
+    assert found.labels == np.unique(labels).tolist()
+
+
+def test_isotonic_steps_at_their_thresholds(tmp_path: Path) -> None:
+    X, y = labelled(0, 60, 4, 2)
+    model = PegasosClassifier(calibration="isotonic", fit_intercept=False, random_state=0).fit(X[:, :1], y)
+    steps = np.array([[-1.0, -0.5, -0.5, 0.0, 2.0], [0.1, 0.2, 0.6, 0.6, 0.9]])
+    model._calibration.maps[:] = [steps]
+    model.coef_[:] = 1.0
+    at = np.array([-1e300, -1.0, np.nextafter(-0.5, -1), -0.5, -0.25, 0.0, 1.0, 2.0, 1e9])
+    check(model, at[:, None], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_digit_of_a_number_is_lost(dtype: Any, tmp_path: Path) -> None:
+    bits = np.dtype(dtype).itemsize * 8
+    numbers = np.random.default_rng(0).integers(0, 2**bits, 200, f"uint{bits}").view(dtype)
+    about = np.finfo(dtype)
+    numbers = np.concatenate([numbers[np.isfinite(numbers)], [about.max, about.tiny, about.smallest_subnormal, -1 / 3]])
+    rows = np.eye(len(numbers), dtype=dtype)
+    model = PegasosClassifier(fit_intercept=False, random_state=0).fit(rows, np.arange(len(numbers)) % 2)
+    model.coef_[0] = numbers
+    found = run(light(model, tmp_path).to_c(), rows, tmp_path)
+    assert found.scores[:, 0].tolist() == numbers.astype(dtype).tolist()
+
+
+@needs_cxx
+@pytest.mark.parametrize("kind", ["isotonic", "sigmoid", "temperature", "full", "poly", "tanh", "linear"])
+def test_headers_are_cxx(kind: str, tmp_path: Path) -> None:
+    X, y = labelled(8, 60, 4, 3)
+    model = make_pipeline(MaxAbsScaler(), fresh((LINEAR | KERNEL)[kind])).fit(X, y.astype(str))
+    (tmp_path / "model.h").write_text(light(model, tmp_path).to_c())
+    (tmp_path / "other.h").write_text(light(model, tmp_path).to_c("other"))
+    # Two models in one file, and nobody calls anything.
+    (tmp_path / "calls.cc").write_text('#include "model.h"\n#include "other.h"\n#include "model.h"\n')
+    for compiler, standard, name in ((CXX, "-std=c++17", "c++"), (CC, "-std=c99", "c")):
+        command = [str(compiler), *STRICT, standard, "-x", name, "-fsyntax-only", str(tmp_path / "calls.cc")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_same_model_is_the_same_text_and_all_of_it_is_ascii(tmp_path: Path) -> None:
+    X, y = labelled(8, 60, 4, 3)
+    model = KernelPegasosClassifier(budget=10, random_state=0).fit(X, np.array(["ä", "*/", "c"])[y])
+    one, other = (light(model, tmp_path).to_c() for _ in range(2))
+    assert one == other and one.isascii()
+    # Labels stand in no comment.
+    assert one.count("*/") == 2 + one.count('"*/"')
+
+
+def test_what_the_comment_says(tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    model = PegasosClassifier(random_state=0).fit(X.astype(np.float32), y)
+    header = light(model, tmp_path).to_c("digits")
+    # 640 weights, 10 intercepts, 10 labels.
+    assert f"Arrays: {650 * 4 + 10 * 8} bytes. Stack: 40 bytes" in header
+    assert "A row: 640 multiplications." in header
+    assert re.search("#define DIGITS_FEATURES 64\n#define DIGITS_CLASSES 10\n#define DIGITS_OUTPUTS 10\n", header)
+    assert "<math.h>" not in header and "Probabilities: none" in header
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a-b", "_a", "a b", "ä", "a" * 49, "a*/", "a\n", "int x;"])
+def test_names_that_are_none(name: str, tmp_path: Path) -> None:
+    X, y = labelled(8, 30, 4, 2)
+    predictor = light(PegasosClassifier(random_state=0).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="name must be a letter and up to 47 letters, digits and underscores"):
+        predictor.to_c(name)
+    with pytest.raises(TypeError):
+        predictor.to_c(7)  # type: ignore[arg-type]
+
+
+# What the text of a header is put together from.
+@pytest.mark.parametrize("name", ["real", "exp", "tanh", "x", "out", "int", "double", "a" * 48, "M", "size_t"])
+def test_names_that_could_be_taken_for_others(name: str, tmp_path: Path) -> None:
+    X, y = labelled(8, 60, 4, 3)
+    model = KernelPegasosClassifier("sigmoid", multi_class="ovr", calibration="sigmoid", random_state=0).fit(X, y)
+    header = light(model, tmp_path).to_c(name)
+    plain = light(model, tmp_path).to_c()
+    found = run(header, X, tmp_path, name)
+    assert (found.scores == run(plain, X, tmp_path).scores).all()
+
+
+def test_what_no_header_can_hold(tmp_path: Path) -> None:
+    X, y = labelled(8, 60, 4, 3)
+    precomputed = KernelPegasosClassifier("precomputed", random_state=0).fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="kernel must be .*, got .precomputed"):
+        light(precomputed, tmp_path).to_c()
+    for label, what in (("a\0b", "free of zero bytes"), ("a" * 4096, "at most 4095 bytes .*, got 4096")):
+        model = PegasosClassifier(random_state=0).fit(X, np.array(["x", "y", label], object)[y])
+        with pytest.raises(ValueError, match=f"a label must .*{what}"):
+            light(model, tmp_path).to_c()
+    wide = sparse.csr_matrix((np.ones(4), ([0, 1, 2, 3], [0, 1, 2, 3])), (4, 3_000_000))
+    model = PegasosClassifier(random_state=0).fit(wide, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"arrays of at most 16 MiB .*, got 22\.9 MiB"):
+        light(model, tmp_path).to_c()
+
+
+def test_a_scaler_that_single_precision_cannot_hold(tmp_path: Path) -> None:
+    X, y = labelled(8, 60, 4, 2)
+    for scale, what in ((1e60, "the mean of a scaler must be within"), (1e-60, "the scale of a scaler must be other than 0")):
+        scaler = StandardScaler().fit((X + 1.0) * scale)
+        model = PegasosClassifier(random_state=0).fit(X.astype(np.float32), y)
+        pipeline = make_pipeline(scaler, model)
+        with pytest.raises(ValueError, match=what):
+            light(pipeline, tmp_path).to_c()
