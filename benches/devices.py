@@ -4,10 +4,12 @@
 
 Headers are compiled by `cc -Os` for this machine. Columns:
 
-* model: "linear"; "budget 50" and "budget 200", one class against the rest; "pairs", the default machine of the first 1000 rows.
-* vectors: support vectors, of linear models none; arrays, stack, multiplications: as the header's comment says, in bytes.
-* code: bytes of instructions of an object file that predicts, without what `<math.h>` is linked with.
-* labels: of how many rows to test on the class is not that of ``predict``; scores: the largest difference, over the largest score.
+* model: "linear"; "budget 50" and "budget 200", one class against the rest; "pairs", the default machine of the first
+  1000 rows.
+* vectors: support vectors, of linear models none; arrays, stack: bytes, and multiplications, as the header's comment says.
+* code: bytes of instructions of an object file that predicts, without what it calls of `<math.h>`.
+* labels: of how many rows to test on the class is not that of ``predict``.
+* scores: the largest difference, over the largest score.
 
 One thread, though nothing is timed.
 """
@@ -87,7 +89,8 @@ def main() -> None:
                     warnings.simplefilter("ignore")
                     model.fit(X[rows].astype(dtype), y[rows])
                 with tempfile.TemporaryDirectory() as folder:
-                    run.row(name, title, np.dtype(dtype).name, *figures(model, X_test[:4000].astype(dtype), Path(folder)))
+                    found = figures(model, X_test[:4000].astype(dtype), Path(folder))
+                run.row(name, title, np.dtype(dtype).name, *found)
 
 
 def figures(model: Any, X: np.ndarray, folder: Path) -> list[Any]:

@@ -191,34 +191,34 @@ class Predictor:
     def to_c(self, name: str = "model") -> str:
         """The model as a header for C and C++, with arrays and functions that need nothing but ``<math.h>``.
 
-        Its functions take rows in the dtype of the model, float or double, as they are before any scaling.
+        Its functions take rows in the dtype of the model, float or double, before any scaling.
 
-        * ``int NAME_predict(const float *x)``: the number of the class of a row; ``NAME_labels[]`` says what classes are
-          called, in the order of `classes_`.
-        * ``void NAME_scores(const float *x, float *out)``: as many scores as the macro ``NAME_OUTPUTS`` says. One score of
-          two classes, > 0 for the second; else one for each class or, of pairs of classes, for each pair.
-        * ``void NAME_probabilities(const float *x, float *out)``: those of `predict_proba`, if there are any, and not of pairs
-          of more than two classes.
+        * ``int NAME_predict(const float *x)``: the number of the class; ``NAME_labels[]`` says what classes are called,
+          in the order of `classes_`.
+        * ``void NAME_scores(const float *x, float *out)``: as many scores as the macro ``NAME_OUTPUTS`` says. Of two
+          classes one, > 0 for the second; else one for each class or, of pairs of classes, for each pair.
+        * ``void NAME_probabilities(const float *x, float *out)``: those of ``predict_proba``, if there are any, but of
+          pairs of more than two classes.
 
-        Macros, ``NAME_FEATURES``, ``NAME_CLASSES`` and ``NAME_OUTPUTS``, have the name in capitals. A comment at the top says how
-        many bytes and multiplications all takes.
+        The macros ``NAME_FEATURES``, ``NAME_CLASSES`` and ``NAME_OUTPUTS`` are in capitals. A comment at the top says
+        how many bytes and multiplications all takes.
 
         Parameters
         ----------
         name : str, default="model"
-            What all names begin with: a letter, and up to 47 letters, digits and underscores.
+            What all names begin with: a letter and up to 39 letters, digits and underscores.
 
         Returns
         -------
         str
-            The text of the header: C99, and C++ as well.
+            The text of the header: C99, and C++ as well; all of it ASCII.
 
         Raises
         ------
         ValueError
-            If the name is none in C, the kernel is precomputed or a callable, the arrays take more than 16 MiB, a
-            label holds a zero byte or more than 4095 bytes, or a number of a scaler or a calibration is out of the range of float32 where
-            that is the model's dtype.
+            If the name is none in C, the kernel is precomputed or a callable, the arrays take more than 16 MiB, a label
+            holds a zero byte or more than 4095 bytes, or a number of a scaler or a calibration is out of the range of
+            float32 where that is the model's dtype.
 
         See Also
         --------
@@ -226,9 +226,9 @@ class Predictor:
 
         Notes
         -----
-        Support vectors of sparse rows become dense. A model of a linear kernel becomes its weights. All is computed in the
-        model's dtype, sums one after the other: scores differ from those of ``decision_function`` by rounding. Time and memory are
-        those of the text, some 12 bytes for each number in float32, 22 in float64.
+        Support vectors of sparse rows become dense, a linear kernel becomes weights. All is computed in the model's
+        dtype, sums one after the other: scores differ from those of ``decision_function`` by rounding. Time and memory
+        are those of the text, some 14 bytes for each number in float32, 22 in float64. In Rust it is ``Model::to_c``.
 
         Examples
         --------
