@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 CXX = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
-pytestmark = [
-    # How well coefficients are solved for is no matter here.
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.skipif(CC is None, reason="there is no C compiler: no header can be tried"),
-]
-needs_cxx = pytest.mark.skipif(CXX is None, reason="there is no C++ compiler: no header can be tried as C++")
+# How well coefficients are solved for is no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wdouble-promotion", "-Werror"]
 
@@ -98,6 +94,8 @@ def probable(header: str) -> bool:
 
 def compiled(header: str, folder: Path, name: str) -> ctypes.CDLL:
     """The header in a library."""
+    if CC is None:
+        pytest.skip("there is no C compiler: no header can be tried")
     (folder / "model.h").write_text(header, encoding="ascii")
     (folder / "calls.c").write_text(CALLS.replace("model_", f"{name}_").replace("MODEL_", f"{name.upper()}_"))
     declared = re.search(rf"^static const (.+?) ?{name}_labels\[", header, re.MULTILINE)
@@ -108,7 +106,7 @@ def compiled(header: str, folder: Path, name: str) -> ctypes.CDLL:
     library = folder / f"calls{len([*folder.glob('*.so')])}.so"
     switches = ["-std=c99", "-O1", "-fPIC", "-shared", f"-DREAL={real}", f"-DLABEL={label}"]
     switches += ["-DPROBABLE"] if probable(header) else []
-    command = [str(CC), *STRICT, *switches, str(folder / "calls.c"), "-o", str(library), "-lm"]
+    command = [CC, *STRICT, *switches, str(folder / "calls.c"), "-o", str(library), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     loaded = ctypes.CDLL(str(library))
@@ -353,7 +351,7 @@ def test_no_digit_of_a_number_is_lost(dtype: Any, tmp_path: Path) -> None:
     assert found.scores[:, 0].tolist() == model.coef_[0].tolist()
 
 
-@needs_cxx
+@pytest.mark.skipif(not (CC and CXX), reason="there is no compiler of C, or none of C++: no header can be tried")
 @pytest.mark.parametrize("kind", ["isotonic", "sigmoid", "temperature", "full", "poly", "tanh", "linear"])
 def test_headers_are_cxx(kind: str, tmp_path: Path) -> None:
     X, y = labelled(8, 60, 4, 3)

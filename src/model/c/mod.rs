@@ -375,3 +375,19 @@ impl Header<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cancels_leaves_nothing() {
+        let (mut sum, mut plain) = (Sum::default(), 0.0);
+        for x in [[0.1; 500], [-0.1; 500]].concat() {
+            sum.add(x);
+            plain += x;
+        }
+        assert_eq!(sum.value(), 0.0);
+        assert_ne!(plain, 0.0);
+    }
+}
