@@ -98,7 +98,7 @@
 //!
 //! ```text
 //! python                          the Python package's compiled half (feature "python")
-//! model                           what files hold: labels, scores, probabilities; a fit in one call (feature "files")
+//! model                           what files hold: labels, scores, probabilities; C; a fit in one call (feature "files")
 //! fit  frozen                     what to do next: epochs, ascent, leaps; what predicts
 //! shards  refit                   trainers side by side, averages; ascent within a span
 //! dual > newton  kernel_dual      ascent from where the loop ends

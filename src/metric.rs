@@ -75,6 +75,21 @@ impl<S: Scalar> Metric<S> {
         }
     }
 
+    /// The factors, or the rows of A one after the other.
+    #[cfg(feature = "files")]
+    pub(crate) fn numbers(&self) -> Result<Vec<S>, Error> {
+        match &self.map {
+            Map::Diagonal(factors) => Ok(factors.clone()),
+            Map::Full(vectors) => {
+                let mut rows = memory::zeros("the metric", &[vectors.len(), self.n_features])?;
+                for (i, row) in rows.chunks_mut(self.n_features).enumerate() {
+                    vectors.write(i, row);
+                }
+                Ok(rows)
+            }
+        }
+    }
+
     /// Writes `A x` of these rows, one after the other, on the threads of the current rayon pool. Refuses rows that are not
     /// finite.
     pub fn map(&self, x: &Matrix<'_, S>, rows: Range<usize>, out: &mut [S]) -> Result<(), Error> {

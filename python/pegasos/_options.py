@@ -186,6 +186,12 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("DATA", None, str, _NONE, "examples, with labels; see below"),
         *_READING,
     ]),
+    ("export", None, [
+        Option("MODEL", None, str, _NONE, "a model file"),
+        Option("-o --output FILE", None, str, _NONE, "write there, not to stdout"),
+        Option("--name NAME", None, str, _NONE,
+            "what the names of its functions and arrays begin with: NAME_predict and so on (default: model)", "model"),
+    ]),
     ("info", None, [
         Option("MODEL", None, str, _NONE, "a model file"),
     ]),
@@ -200,6 +206,7 @@ examples:
   pegasos train iris.csv -o iris.safetensors --label species --loss log_loss --alpha 0.01 --seed 0
   pegasos train letters.csv -o letters.safetensors --kernel rbf --gamma 0.25 --budget 500
   pegasos predict iris.safetensors new.csv --proba -o probabilities.tsv
+  pegasos export iris.safetensors -o iris.h --name iris
 
 DATA is told by its ending:
   .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2

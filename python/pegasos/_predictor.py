@@ -192,6 +192,61 @@ class Predictor:
             raise ValueError(f"y must have shape {guess.shape}, as X has so many rows, got {y.shape}")
         return float(np.average(guess == y, weights=sample_weight))
 
+    def to_c(self, name: str = "model") -> str:
+        """The model as a header for C and C++, with arrays and functions that need nothing but ``<math.h>``.
+
+        Its functions take rows in the dtype of the model, float or double, before any scaling.
+
+        * ``int NAME_predict(const float *x)``: the number of the class; ``NAME_labels[]`` says what classes are called,
+          in the order of `classes_`.
+        * ``void NAME_scores(const float *x, float *out)``: as many scores as the macro ``NAME_OUTPUTS`` says. Of two
+          classes one, > 0 for the second; else one for each class or, of pairs of classes, for each pair.
+        * ``void NAME_probabilities(const float *x, float *out)``: those of ``predict_proba``, if there are any, but of
+          pairs of more than two classes.
+
+        The macros ``NAME_FEATURES``, ``NAME_CLASSES`` and ``NAME_OUTPUTS`` are in capitals. A comment at the top says
+        how many bytes and multiplications all takes.
+
+        Parameters
+        ----------
+        name : str, default="model"
+            What all names begin with: a letter and up to 39 letters, digits and underscores.
+
+        Returns
+        -------
+        str
+            The text of the header: C99, and C++ as well; all of it ASCII.
+
+        Raises
+        ------
+        ValueError
+            If the name is none in C, the kernel is precomputed or a callable, the arrays take more than 16 MiB, a label
+            holds a zero byte or more than 4095 bytes, or a number of a scaler or a calibration is out of the range of
+            float32 where that is the model's dtype.
+
+        See Also
+        --------
+        pegasos.onnx.to_onnx : A graph, for machines that have a runtime for such.
+
+        Notes
+        -----
+        Support vectors of sparse rows become dense, a linear kernel becomes weights. All is computed in the model's
+        dtype, sums one after the other: scores differ from those of ``decision_function`` by rounding. Time and memory
+        are those of the text, some 14 bytes for each number in float32, 22 in float64. In Rust it is ``Model::to_c``.
+
+        Examples
+        --------
+        >>> import numpy as np, pegasos, tempfile, os
+        >>> model = pegasos.PegasosClassifier().fit(np.array([[-1.0], [1.0]], np.float32), ["no", "yes"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model")
+        ...     pegasos.save(model, path)
+        ...     header = pegasos.load(path, light=True).to_c("answer")
+        >>> [line for line in header.splitlines() if "int answer_predict" in line][-1]
+        'static inline int answer_predict(const float *x)'
+        """
+        return self._model.to_c(name)
+
     def _scores(self, X: Any) -> np.ndarray:
         """All scores, row after row."""
         threads = thread_count(self.n_jobs)

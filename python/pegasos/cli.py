@@ -1,4 +1,4 @@
-"""The command ``pegasos``: train, predict, evaluate and look at models in files.
+"""The command ``pegasos``: train, predict, evaluate, look at models in files, and make C of them.
 
 Results go to stdout. On bad input the exit status is 2 and stderr has one line that says why; 130
 means interrupted. Output files appear complete or not at all.
@@ -275,11 +275,16 @@ def _predict(arguments: argparse.Namespace) -> None:
         rows = scores.reshape(len(scores), -1).tolist()
     else:
         rows = [[label] for label in model.predict(X).tolist()]
-    text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-    if arguments.output in (None, "-"):
+    _write("".join("\t".join(map(str, row)) + "\n" for row in rows), arguments.output)
+
+
+def _write(text: str, output: str | None) -> None:
+    from pegasos._files import replacing
+
+    if output is None or output == "-":
         sys.stdout.write(text)
     else:
-        with io.replacing(arguments.output) as file:
+        with replacing(output) as file:
             file.write(text.encode())
 
 
@@ -307,6 +312,12 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     print(f"{'class':<{width}}  precision  recall      F1  examples")
     for label, precision, recall, f1, support in zip(labels, *columns, strict=True):
         print(f"{label!s:<{width}}  {precision:9.4f}  {recall:6.4f}  {f1:6.4f}  {support:8,}")
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from pegasos._predictor import Predictor
+
+    _write(Predictor(arguments.model).to_c(arguments.name), arguments.output)
 
 
 def _info(arguments: argparse.Namespace) -> None:
@@ -375,5 +386,6 @@ _COMMANDS = {
     "train": (_train, "train a linear model, or with --kernel a kernel machine, and write it to a file"),
     "predict": (_predict, "print the label of each example, one a line"),
     "evaluate": (_evaluate, "print accuracy, and precision, recall and F1 by class"),
+    "export": (_export, "write a model as a header for C, with all that predicts: for devices"),
     "info": (_info, "print what a model file holds"),
 }

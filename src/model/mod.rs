@@ -8,6 +8,7 @@
 //! * Scores are those of problems: one for two classes, > 0 for the second; one for each class; or one for each pair of
 //!   classes, > 0 for the first, where votes and the sums of their scores decide, as in LIBSVM.
 
+mod c;
 mod calibration;
 mod classifier;
 mod file;

@@ -38,6 +38,11 @@ impl Model {
         Ok(PyBytes::new(py, &bytes))
     }
 
+    /// A header for C with it.
+    fn to_c(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        Ok(py.detach(|| self.0.to_c(name))?)
+    }
+
     /// What the file says of the estimator, in JSON; of the trainer only what it tells of itself.
     #[getter]
     fn text(&self) -> String {

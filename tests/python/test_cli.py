@@ -428,6 +428,13 @@ def test_info_on_many_classes(run: Any, here: Path) -> None:
     assert re.search(r"^classes +30: 0, 1, .*, 19, \.\.\.$", out, re.MULTILINE)
 
 
+def test_export(run: Any, here: Path, model: PegasosClassifier) -> None:
+    predictor = io.load("model", light=True)
+    assert run("export model") == (0, predictor.to_c(), "")
+    assert run("export model -o words.h --name words") == (0, "", "")
+    assert (here / "words.h").read_text() == predictor.to_c("words")
+
+
 def test_version(run: Any) -> None:
     status, out, _ = run("--version")
     assert status == 0
@@ -486,6 +493,7 @@ def test_version(run: Any) -> None:
         ("evaluate model bare.csv", "bare.csv: it has no labels"),
         ("evaluate model three.svm", "three.svm: its labels are numbers, those of the model text"),
         ("evaluate hinge words.csv", "words.csv: its labels are text, those of the model numbers"),
+        ("export model --name 1a", "name must be a letter .*, got .1a."),
         ("info three.npz", "three.npz: not a model file of pegasos"),
         ("info none", "none: No such file or directory"),
     ],

@@ -9,6 +9,8 @@ mod dual;
 mod experts;
 mod fit;
 mod generated;
+#[cfg(feature = "files")]
+mod header;
 mod intercept;
 mod kernels;
 mod laws;
