@@ -8,6 +8,9 @@
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
+//! * It does without the interpreter's lock where there is none: every class is frozen, what changes is behind a lock of its
+//!   own, and nobody who holds one waits for somebody that waits for the interpreter. Arrays are read as they are while the
+//!   interpreter is released: what other threads write to them meanwhile is read, and resizing them is NumPy's to forbid.
 
 mod examples;
 mod kernel;
@@ -221,7 +224,7 @@ fn numbers(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
     Ok(rows.as_slice()?.iter().map(|&i| i as usize).collect())
 }
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("FORMAT", crate::model::FORMAT)?;
