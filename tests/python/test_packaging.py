@@ -19,8 +19,10 @@ ROOT = Path(__file__).parents[2]
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+#: Modules of the package that an extra is for.
+OF_EXTRAS = {"onnx": ("onnx", "_graph")}
 #: Distributions by what is imported of them, where the names differ.
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
 def names(requirements):
@@ -54,11 +56,10 @@ def test_types_are_packed():
 
 
 def test_the_package_imports_what_it_requires():
-    paths = [*(ROOT / "python" / "pegasos").glob("*.py")]
-    optional = [path for path in paths if path.stem in ("onnx", "_graph")]
-    assert len(optional) == 2
-    assert {*imported([path for path in paths if path not in optional])} == REQUIRED
-    assert {*imported(optional)} - REQUIRED == EXTRAS["onnx"]
+    paths = {path.stem: path for path in (ROOT / "python" / "pegasos").glob("*.py")}
+    for extra, modules in OF_EXTRAS.items():
+        assert {*imported([paths.pop(module) for module in modules])} - REQUIRED == EXTRAS[extra]
+    assert {*imported(paths.values())} == REQUIRED
 
 
 def test_the_tests_import_what_they_require():
