@@ -5,15 +5,16 @@
 # make bench  the comparison with scikit-learn (minutes), then Rust's own benches
 # make reproduce  the papers' tables and figures and the comparison with other machines, quick; FULL=1: the sizes of the docs
 # make torture    hostile input by the ten thousand, each case in a process of its own (some twenty minutes)
+# make release-check  a wheel, the source distribution and the crate, as somebody without Rust and without the rest gets them (minutes)
 # make converge  time to a certified gap and to an accuracy, beside LinearSVC and SGDClassifier (an hour)
 
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
 # Into .venv, whatever else is active.
-MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/.venv' $(BIN)/maturin develop --locked
+MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/.venv' MATURIN_NO_MISSING_BUILD_BACKEND_WARNING=1 $(BIN)/maturin develop --locked
 
-.PHONY: demo test quick test-benches bench reproduce torture converge clean
+.PHONY: demo test quick test-benches bench reproduce torture converge release-check clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python docs/demo.py
@@ -48,6 +49,9 @@ torture: .venv/test.stamp
 
 converge: .venv/test.stamp
 	$(BIN)/python benches/converge.py
+
+release-check: $(BIN)/maturin
+	.ci/release
 
 .venv/test.stamp: EXTRAS := --extras test
 .venv/demo.stamp .venv/test.stamp: $(BIN)/maturin $(SOURCES)

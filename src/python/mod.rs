@@ -9,6 +9,9 @@
 //! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
+//! * It does without the interpreter's lock where there is none: every class is frozen, what changes is behind a lock of its
+//!   own, and nobody who holds one waits for somebody that waits for the interpreter. Arrays are read as they are while the
+//!   interpreter is released: what other threads write to them meanwhile is read, and resizing them is NumPy's to forbid.
 
 mod examples;
 mod kernel;
@@ -232,7 +235,7 @@ fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("FORMAT", crate::model::FORMAT)?;
@@ -257,7 +260,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Has nothing in it: by the symbol of this name threadpoolctl tells this library from others called `_core`.
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn pegasos_threads(_: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
