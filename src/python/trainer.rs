@@ -1,8 +1,9 @@
 //! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
 
 use std::any::Any;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -17,6 +18,9 @@ use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work}
 use super::{kernel, linear};
 use crate::fit::Course;
 use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
+
+/// How long a thread sleeps that waits for another to end its epoch.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// A problem of whatever kind of w, scalar and loss, as the Python package sees it.
 pub(super) trait Problem: Any + Send {
@@ -151,6 +155,8 @@ pub(super) struct Made {
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
     problem: Mutex<Box<dyn Problem>>,
+    /// Locked for an epoch, whose order and counts are the problem's: two threads that train it take turns.
+    turn: Mutex<()>,
     #[pyo3(get)]
     made: Py<Made>,
 }
@@ -162,12 +168,13 @@ impl Trainer {
             Some(targets) => linear::make(&made.dtype, targets, made.params.bind(py), start),
             None => kernel::make(&made, made.params.bind(py), start),
         }?;
-        Ok(Trainer { problem: Mutex::new(problem), made: Py::new(py, made)? })
+        Ok(Trainer { problem: Mutex::new(problem), turn: Mutex::new(()), made: Py::new(py, made)? })
     }
 
     /// One with another problem.
     fn with_problem(&self, py: Python<'_>, problem: Box<dyn Problem>) -> Self {
-        Trainer { problem: Mutex::new(problem), made: self.made.clone_ref(py) }
+        let (problem, turn) = (Mutex::new(problem), Mutex::new(()));
+        Trainer { problem, turn, made: self.made.clone_ref(py) }
     }
 
     /// Calls `f` with the locked problem and the interpreter released: others may hold the lock for a piece of work.
@@ -177,6 +184,18 @@ impl Trainer {
         f: impl FnOnce(&mut dyn Problem) -> R + Send,
     ) -> R {
         py.detach(|| f(&mut **lock(&self.problem)))
+    }
+
+    /// The right to train it, once nobody else does. Ctrl-C ends the wait.
+    fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => py.detach(|| std::thread::sleep(WAIT)),
+            }
+            py.check_signals()?;
+        }
     }
 
     /// What predicts.
@@ -475,6 +494,7 @@ impl Fit {
     #[pyo3(signature = (progress = None))]
     fn epoch(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let (trainer, examples) = (self.trainer.get(), self.examples.get());
+        let _turn = trainer.turn(py)?;
         let borrowed = examples.borrow(py)?;
         let (view, n) = (&borrowed.view(true)?, examples.n_rows());
         let (cost, width) = trainer.with(py, |problem| {

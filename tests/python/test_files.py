@@ -31,13 +31,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:fit stopped after max_iter=1 epo
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nan 1:1\n", "line 1: the label nan"),
-        ("1 1:1\n\n# nothing\n-inf 1:2\n", "line 4: the label -inf"),
-        ("1 1:1\n2 1:1e400\n", "line 2: the value inf"),
-        ("1 1:1\n2 1:1 3:nan\n3 1:1", "line 2: the value nan"),
-        ("1 1:1\n2 x:1\n", "line 2: "),
-        ("1 1:1\n2 1:1:1\n", "line 2: "),
-        ("1 1:1\n\nword 1:1\n", "line 3: "),
+        ("nan 1:1\n", 'line 1, column 1: the label "nan" is not a finite number'),
+        ("1 1:1\n\n# nothing\n-inf 1:2\n", 'line 4, column 1: the label "-inf" is not a finite number'),
+        ("1 1:1\n2 1:1e400\n", 'line 2, column 5: the value "1e400" is too large'),
+        ("1 1:1\n2 1:1 3:nan\n3 1:1", 'line 2, column 9: the value "nan" is not a finite number'),
+        ("1 1:1\n2 x:1\n", 'line 2, column 3: the index "x" is not a whole number'),
+        ("1 1:1\n2 1:1:1\n", 'line 2, column 5: the value "1:1" is not a number'),
+        ("1 1:1\n\nword 1:1\n", 'line 3, column 1: the label "word" is not a number'),
     ],
 )
 @pytest.mark.parametrize("ending", [".svm", ".svm.gz", ".svm.bz2"])
@@ -56,12 +56,10 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     assert (table.toarray().tolist(), y.tolist()) == ([[2.0, 0.0], [0.0, 1.0]], [1, -1])
 
 
-@pytest.mark.parametrize("name", ["data.csv", "data.svm"])
-def test_endless_lines_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(io, "_LONGEST_LINE", 1000)
-    path = tmp_path / name
-    first = "1,2,3\n" if name.endswith("csv") else "1 1:1\n"
-    path.write_text(first + ("1,1," * 1000 if name.endswith("csv") else "1 1:1 " * 1000) + "\n")
+    path = tmp_path / "data.csv"
+    path.write_text("1,2,3\n" + "1,1," * 1000 + "\n")
     with pytest.raises(ValueError, match="line 2 is longer than 1,000 bytes"):
         io.read(path)
 
