@@ -22,7 +22,13 @@ def _mixin() -> Any:
 
 
 #: What gives an estimator ``set_callbacks``.
-CallbackSupport: Any = _mixin()
+if TYPE_CHECKING:
+
+    class CallbackSupport:
+        """Has ``set_callbacks``, where scikit-learn has callbacks."""
+
+else:
+    CallbackSupport = _mixin()
 
 #: What scikit-learn keeps on an estimator during a fit: by these it tells callbacks that it is over, however it has ended.
 _OF_THE_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
