@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
@@ -155,6 +156,14 @@ def _forget_killed(own: str) -> None:
                     os.unlink(path)
             else:
                 os.unlink(path)
+
+
+def check_readable(path: Path) -> None:
+    """Refuses a path that no file can be read from, in the system's words."""
+    # To open a pipe takes until somebody writes to it.
+    if not stat.S_ISFIFO(os.stat(path).st_mode):
+        with open(path, "rb"):
+            pass
 
 
 def check_writable(path: Path) -> None:

@@ -167,6 +167,12 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
     extra = _decode(state["extra"], tensors)
     _check_parts(parts, max(2, len(classes)), _mapped_features(extra, n_features))
     stream = _decode_stream(state.get("stream"), classes)
+    # Once there was none.
+    scored = _decode(state.get("calibration"), tensors)
+    # Once there were none.
+    steps = [restored_step(step, n_features) for step in _decode(state.get("steps", []), tensors)]
+    # Before any array is copied.
+    tensors.verify()
     try:
         trainer = Trainer.from_parts(parts)
     except TypeError as error:
@@ -188,15 +194,10 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
     )
     estimator._stream = stream
     estimator._check_restored(extra)
-    # Once there was none.
-    scored = _decode(state.get("calibration"), tensors)
     estimator._restore_calibration(scored, _outputs(estimator))
     found = trainer.result()
     if len(classes) == 1 and (np.any(found[0]) or (kind == "linear" and np.any(found[1]))):
         raise ValueError("a model of one class must have learned nothing")
-    # Once there were none.
-    steps = [restored_step(step, n_features) for step in _decode(state.get("steps", []), tensors)]
-    tensors.verify()
     name = state.get("pipeline")
     if name is None and not steps:
         return estimator
@@ -228,6 +229,7 @@ def _check_parts(parts: dict[str, Any], n_classes: int, n_features: int) -> None
         found = parts["classes"], parts["n_features"]
         if found != (n_classes, n_features):
             raise ValueError(f"its trainer must be for {n_classes} classes and {n_features} features, got {found}")
+        _check_lengths(parts, n_features)
     else:
         targets = parts["targets"]
         if targets != n_classes and not isinstance(targets, list):
@@ -235,6 +237,16 @@ def _check_parts(parts: dict[str, Any], n_classes: int, n_features: int) -> None
         if isinstance(targets, list) and not all(target in range(n_classes) for target in targets):
             raise ValueError(f"the weights must have shape {(n_classes, n_features)}, got targets {targets}")
     _check_numbers(parts, "trainer")
+
+
+def _check_lengths(parts: dict[str, Any], n_features: int) -> None:
+    """Refuses support vectors with other things than as many, before any array is copied."""
+    indptr = parts["indptr"]
+    n = len(parts["values"]) // n_features if indptr is None else max(0, len(indptr) - 1)
+    for name in ("counts", "born", "rows", "norms"):
+        found = n if parts.get(name) is None else len(parts[name])
+        if found != n and not (name == "norms" and found == 0):
+            raise ValueError(f"{name} must have {n} entries, got {found}")
 
 
 def _check_numbers(value: Any, name: str) -> None:

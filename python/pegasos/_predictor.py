@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._core import Examples, Model
-from pegasos._files import naming
+from pegasos._files import check_readable, naming
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class Predictor:
     feature_names_in_: np.ndarray
 
     def __init__(self, path: Path) -> None:
-        with open(path, "rb"):
-            pass  # What is wrong with a path is an OSError, and said by the system.
+        check_readable(path)
         with naming(path):
             self._open(Model.load(path))
 
@@ -87,8 +86,9 @@ class Predictor:
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or an iterable of str
-            The examples' features, float32 or float64; anything else is converted. Texts, if the pipeline begins with a
-            HashingVectorizer.
+            The examples' features, float32 or float64; anything else is converted. A sparse matrix is one of SciPy's, or
+            whatever else has a ``format`` of "csr", and ``data``, ``indices``, ``indptr`` and ``shape``. Texts, if the
+            pipeline begins with a HashingVectorizer.
 
         Returns
         -------
@@ -286,13 +286,18 @@ def _texts(X: Any) -> list[str]:
 def _rows(X: Any, n_features: int) -> Any:
     """A matrix as the compiled half takes it."""
     rows: Any
-    if hasattr(X, "tocsr"):
-        X = X if getattr(X, "format", None) == "csr" else X.tocsr()
-        data = _floats(np.asarray(X.data))
+    is_csr = getattr(X, "format", None) == "csr"
+    if is_csr or hasattr(X, "tocsr"):
+        X = X if is_csr else X.tocsr()
+        data, shape = _floats(np.asarray(X.data)), X.shape
+        indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
+        if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+            raise ValueError(f"X must have indices that are integers, got {indices.dtype} and {indptr.dtype}")
+        if len(indptr) != shape[0] + 1:
+            raise ValueError(f"X must have {shape[0] + 1} entries in indptr, as it has {shape[0]} rows, got {len(indptr)}")
         # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
-        index = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
-        indptr, indices = (np.require(array, index, ["C", "A"]) for array in (X.indptr, X.indices))
-        shape, rows = X.shape, (indptr, indices, data, X.shape[1])
+        index = np.int32 if indices.dtype == indptr.dtype == np.int32 else np.int64
+        rows = (*(np.require(array, index, ["C", "A"]) for array in (indptr, indices)), data, shape[1])
     else:
         rows = _floats(np.asarray(X))
         shape = rows.shape
@@ -312,7 +317,7 @@ def _floats(values: np.ndarray) -> np.ndarray:
     if values.dtype not in _SCALARS:
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"X must hold real numbers: {error}") from error
     return np.require(values, requirements=["C", "A"])
 

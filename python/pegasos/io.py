@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
-from pegasos._files import BROKEN, naming, replacing, why
+from pegasos._files import BROKEN, check_readable, naming, replacing, why
 from pegasos._svmlight import arrays, load_svmlight, stream
 
 if TYPE_CHECKING:
@@ -140,8 +140,9 @@ def load(path: Path, *, light: bool = False) -> Estimator | Predictor:
 
     Notes
     -----
-    Time and memory are those of three copies of the weights. A file of a pipeline loads as a pipeline. Whoever changes a file and its checksums as well can
-    change predictions, but to finite numbers only.
+    Time and memory are those of three copies of the weights; a file that is damaged is refused within its size and 64 MB.
+    A file of a pipeline loads as a pipeline. Whoever changes a file and its checksums as well can change predictions, but
+    to finite numbers only.
 
     Examples
     --------
@@ -164,8 +165,7 @@ def load(path: Path, *, light: bool = False) -> Estimator | Predictor:
         return Predictor(path)
     from pegasos._models import restored
 
-    with open(path, "rb"):
-        pass  # What is wrong with a path is an OSError, and said by the system.
+    check_readable(path)
     with naming(path):
         text, tensors = read_model(path)
         try:

@@ -380,6 +380,14 @@ impl<S: Scalar> Expansion<S> {
         change
     }
 
+    /// Computes the norm of a mean, of which nothing was carried, so that it can learn on: O(n_sv^2).
+    #[cfg(feature = "python")]
+    pub(crate) fn measure(&mut self) {
+        if self.scale.norm2.is_nan() {
+            self.scale.norm2 = self.square() / (self.scale.a * self.scale.a);
+        }
+    }
+
     /// `||w||^2` from all pairs of vectors; NaN where they are columns, which know no kernel values.
     fn square(&self) -> f64 {
         let (n, d) = (self.n_vectors(), self.n_features());

@@ -62,12 +62,13 @@ impl<S: Scalar> Expansion<S> {
         let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
         let rows = if slots == 0 { NOWHERE as usize } else { slots };
         let columns = if self.vectors.are_columns() { self.n_features() } else { usize::MAX };
+        let number = |k| numbers.map_or(k, |numbers| numbers[k]);
+        if let Some(i) = (0..n).map(number).find(|i| *i >= rows.min(columns)) {
+            return Err(Error::index("support", i, rows.min(columns)));
+        }
         self.scale.sum_q = state.scale.sum_q;
         for k in 0..n {
-            let i = numbers.map_or(k, |numbers| numbers[k]);
-            if i >= rows.min(columns) {
-                return Err(Error::index("support", i, rows.min(columns)));
-            }
+            let i = number(k);
             let slot = self.append(i, x.row(k));
             self.counts[slot] = state.counts[k];
             if let Some(norm) = state.norms.get(k) {

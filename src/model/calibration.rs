@@ -33,7 +33,14 @@ impl Map {
     fn isotonic(thresholds: Vec<f64>, values: Vec<f64>) -> Result<Self, Error> {
         let rises = |numbers: &[f64]| numbers.is_sorted() && !numbers.is_empty();
         let probable = values.iter().all(|p| (0.0..=1.0).contains(p));
-        if !(rises(&thresholds) && rises(&values) && probable && thresholds.len() == values.len()) {
+        // Else the place between two of them could be no number.
+        let spans = |numbers: &[f64]| (numbers[numbers.len() - 1] - numbers[0]).is_finite();
+        if !(rises(&thresholds)
+            && rises(&values)
+            && probable
+            && thresholds.len() == values.len()
+            && spans(&thresholds))
+        {
             return Err(broken("an isotonic calibration must rise from 0 to 1"));
         }
         Ok(Map::Isotonic { thresholds, values })

@@ -151,8 +151,8 @@ impl Model {
 
     fn of(content: Content) -> Result<Self, Error> {
         state::restore(content).map_err(|error| match error.kind() {
-            ErrorKind::File { .. } | ErrorKind::Memory { .. } => error,
-            // What does not fit together is the file's fault.
+            ErrorKind::File { .. } => error,
+            // What does not fit together is the file's fault, and what asks for more than there is.
             _ => file::broken(error.to_string()),
         })
     }

@@ -3,7 +3,7 @@
 //! The object that the text is has the entries of Python's estimator, of which a model needs its labels, its calibration, the
 //! steps that come before it, and the trainer. The others are kept as they are for [`content`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -231,30 +231,81 @@ impl Tensors {
 }
 
 /// An entry of the text, by what it is.
-fn entry<T: DeserializeOwned>(entries: &Map<String, Value>, name: &str) -> Result<T, Error> {
-    let value = entries.get(name).cloned().unwrap_or(Value::Null);
-    serde_json::from_value(value)
+fn entry<'a, T: Deserialize<'a>>(entries: &'a Map<String, Value>, name: &str) -> Result<T, Error> {
+    T::deserialize(entries.get(name).unwrap_or(&Value::Null))
         .map_err(|error| broken(format!("its entry {name:?} is wrong: {error}")))
 }
 
-/// The model that a file holds.
-pub(super) fn restore(content: Content) -> Result<Model, Error> {
-    let entries = serde_json::from_str(&content.text);
-    let mut entries: Map<String, Value> = entries.map_err(|error| broken(error.to_string()))?;
-    let mut tensors = Tensors(content.tensors);
+/// An entry that is an object, if there is one.
+fn object<'a>(
+    entries: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a Map<String, Value>>, Error> {
+    match entries.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(_) => Err(broken(format!("its entry {name:?} must be an object"))),
+    }
+}
+
+/// The names of tensors in these values: objects with one entry, `"tensor"`. Refuses those that come twice.
+fn names_in<'a>(values: impl Iterator<Item = &'a Value>) -> Result<BTreeSet<&'a str>, Error> {
+    let mut names = BTreeSet::new();
+    let mut left: Vec<&Value> = values.collect();
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(values) => left.extend(values),
+            Value::Object(entries) => match (entries.len(), entries.get("tensor")) {
+                (1, Some(Value::String(name))) => {
+                    if !names.insert(&name[..]) {
+                        return Err(broken(format!("it asks for a tensor {name:?} twice")));
+                    }
+                }
+                _ => left.extend(entries.values()),
+            },
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+/// How many scores so many classes have.
+fn outputs_of(classes: usize, pairs: bool) -> usize {
+    match classes {
+        0..=2 => 1,
+        k if pairs => k * (k - 1) / 2,
+        k => k,
+    }
+}
+
+/// The model that a file holds. Whatever may be wrong is looked at before arrays are copied, as far as that can be.
+pub(super) fn restore(Content { text, tensors }: Content) -> Result<Model, Error> {
+    let entries = serde_json::from_str(&text);
+    drop(text);
+    let mut entries: Map<String, Value> =
+        entries.map_err(|error| broken(format!("its text is wrong: {error}")))?;
+    let mut tensors = Tensors(tensors);
+    entries.remove("checksums");
+    entries.remove("sha256");
+    let names = names_in(entries.values())?;
+    if let Some(name) = tensors.0.keys().find(|name| !names.contains(&name[..])) {
+        return Err(broken(format!("it has a tensor {name:?} that means nothing")));
+    }
+    let trainer = entries.remove("trainer").unwrap_or(Value::Null);
+    let kept: BTreeSet<String> =
+        names_in(entries.values())?.into_iter().map(str::to_owned).collect();
+
+    let class: String = entry(&entries, "class")?;
     let labels = labels_of(entry(&entries, "classes")?)?;
     let n_features: usize = entry(&entries, "n_features")?;
-    let names: Option<Vec<String>> = entry(&entries, "feature_names")?;
+    let names: Option<Vec<&str>> = entry(&entries, "feature_names")?;
     if names.is_some_and(|names| names.len() != n_features) {
         return Err(broken(format!("feature_names must be {n_features} strings")));
     }
     let steps: Option<Vec<StoredStep>> = entry(&entries, "steps")?;
-    let mut steps = steps.unwrap_or_default();
-    let hasher = match steps.first() {
-        Some(StoredStep::HashingVectorizer(_)) => match steps.remove(0) {
-            StoredStep::HashingVectorizer(hasher) => Some(hasher),
-            _ => None,
-        },
+    let mut steps = steps.unwrap_or_default().into_iter().peekable();
+    let hasher = match steps.next_if(|step| matches!(step, StoredStep::HashingVectorizer(_))) {
+        Some(StoredStep::HashingVectorizer(hasher)) => Some(hasher),
         _ => None,
     };
     if let Some(hasher) = &hasher {
@@ -266,68 +317,28 @@ pub(super) fn restore(content: Content) -> Result<Model, Error> {
             )));
         }
     }
-    let steps = steps.into_iter().map(|step| step_of(step, &tensors));
+    let steps = steps.map(|step| step_of(step, &tensors));
     let steps = steps.collect::<Result<Vec<_>, _>>()?;
     steps.iter().try_for_each(|step| step.check(n_features))?;
-    let extra: Map<String, Value> = entry(&entries, "extra")?;
-    let metric: Option<Map<String, Value>> = entry(&extra, "metric")?;
-    let map: Option<Name> = metric.map_or(Ok(None), |metric| entry(&metric, "map"))?;
+    let extra = object(&entries, "extra")?.ok_or_else(|| broken("it has no entry \"extra\""))?;
+    let metric = object(extra, "metric")?;
+    let map: Option<Name> = metric.map_or(Ok(None), |metric| entry(metric, "map"))?;
     let map = map.map(|map| tensors.look(&map)).transpose()?;
     let map = map.map(|(shape, numbers)| (shape.len() == 1, numbers.to_vec()));
 
-    let trainer = entries.remove("trainer").unwrap_or(Value::Null);
     let told = ["t", "dtype", "steps", "gradient_error"];
     let told = told.iter().filter_map(|name| Some((name.to_string(), trainer.get(name)?.clone())));
     let told: Map<String, Value> = told.collect();
     let k = labels.len();
-    let dtype = trainer.get("dtype").and_then(Value::as_str).unwrap_or_default();
     let linear = trainer.get("targets").is_some();
-    let (net, mut kept) = match (dtype, linear) {
-        ("float32", true) => linear_of::<f32>(trainer, &mut tensors, n_features),
-        ("float64", true) => linear_of::<f64>(trainer, &mut tensors, n_features),
-        ("float32", false) => kernel_of::<f32>(trainer, &mut tensors, map, n_features),
-        ("float64", false) => kernel_of::<f64>(trainer, &mut tensors, map, n_features),
-        (other, _) => Err(broken(format!("its trainer is of dtype {other:?}"))),
-    }?;
-    // One class waits for a second, in a trainer of two.
-    if !linear && kept.classes != k.max(2) {
-        return Err(broken(format!(
-            "its trainer must be for {} classes, got {}",
-            k.max(2),
-            kept.classes
-        )));
-    }
-    kept.told = told;
-    let pairs = kept.knows_pairs();
-    let class: String = entry(&entries, "class")?;
-    entries.remove("checksums");
-    entries.remove("sha256");
-    entries.insert("format".into(), json!(FORMAT));
-    let params: Map<String, Value> = entry(&entries, "params")?;
-    let stored: Option<Map<String, Value>> = entry(&entries, "calibration")?;
-    let mut model = Model {
-        state: Arc::new(State { class, entries, tensors: BTreeMap::new(), trainer: kept }),
-        labels,
-        n_features,
-        hasher,
-        steps,
-        net,
-        pairs,
-        calibration: None,
-    };
-    let outputs = model.outputs();
-    let want = if pairs {
-        k * (k - 1) / 2
-    } else if k <= 2 {
-        1
-    } else {
-        k
-    };
-    if outputs != want {
-        return Err(broken(format!("{k} classes must have {want} scores, got {outputs}")));
-    }
-    let map: Option<StoredMap> = stored.map_or(Ok(None), |stored| entry(&stored, "map"))?;
-    model.calibration = match map {
+    let way = trainer.get("params").and_then(|params| params.get("multi_class"));
+    let pairs = !linear && k > 2 && way.and_then(Value::as_str) == Some("ovo");
+    let outputs = outputs_of(k, pairs);
+    let params = object(&entries, "params")?;
+    let params = params.ok_or_else(|| broken("it has no entry \"params\""))?;
+    let stored = object(&entries, "calibration")?;
+    let stored: Option<StoredMap> = stored.map_or(Ok(None), |stored| entry(stored, "map"))?;
+    let calibration = match stored {
         Some(StoredMap { method, parts }) => {
             let parts = parts.iter().map(|part| tensors.look(part));
             Some(Calibration::new(&method, &parts.collect::<Result<Vec<_>, _>>()?, outputs)?)
@@ -338,10 +349,20 @@ pub(super) fn restore(content: Content) -> Result<Model, Error> {
             (log_loss && !calibrated).then(|| Calibration::of_log_loss(outputs))
         }
     };
-    if let Some(state) = Arc::get_mut(&mut model.state) {
-        state.tensors = tensors.0;
-    }
-    Ok(model)
+
+    let dtype = trainer.get("dtype").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (net, mut trainer) = match (&dtype[..], linear) {
+        ("float32", true) => linear_of::<f32>(trainer, &mut tensors, n_features, outputs),
+        ("float64", true) => linear_of::<f64>(trainer, &mut tensors, n_features, outputs),
+        ("float32", false) => kernel_of::<f32>(trainer, &mut tensors, map, n_features, k),
+        ("float64", false) => kernel_of::<f64>(trainer, &mut tensors, map, n_features, k),
+        (other, _) => Err(broken(format!("its trainer is of dtype {other:?}"))),
+    }?;
+    trainer.told = told;
+    tensors.0.retain(|name, _| kept.contains(name));
+    entries.insert("format".into(), json!(FORMAT));
+    let state = Arc::new(State { class, entries, tensors: tensors.0, trainer });
+    Ok(Model { state, labels, n_features, hasher, steps, net, pairs, calibration })
 }
 
 fn labels_of(Classes { dtype, values }: Classes) -> Result<Vec<Label>, Error> {
@@ -393,6 +414,7 @@ fn linear_of<S: Stored>(
     trainer: Value,
     tensors: &mut Tensors,
     n_features: usize,
+    outputs: usize,
 ) -> Result<(Net, Kept), Error> {
     let StoredLinear { format, targets, t, problems, params } = parsed(trainer)?;
     check_format(format, LINEAR)?;
@@ -416,8 +438,12 @@ fn linear_of<S: Stored>(
         let linear = Linear::from_state(n_features, state)?;
         Ok(linear.mean().unwrap_or(linear))
     });
-    let frozen =
-        Frozen::Linear(Arc::new(Linear::of_all(&results.collect::<Result<Vec<_>, Error>>()?)?));
+    let results = results.collect::<Result<Vec<_>, Error>>()?;
+    let found: usize = results.iter().map(Hypothesis::outputs).sum();
+    if found != outputs {
+        return Err(broken(format!("its classes must have {outputs} scores, got {found}")));
+    }
+    let frozen = Frozen::Linear(Arc::new(Linear::of_all(&results)?));
     let kept = Kept {
         params,
         t,
@@ -439,9 +465,15 @@ fn kernel_of<S: Stored>(
     tensors: &mut Tensors,
     map: Option<Mapping>,
     n_features: usize,
+    n_labels: usize,
 ) -> Result<(Net, Kept), Error> {
     let stored: StoredKernel = parsed(trainer)?;
     let StoredKernel { n_features: d, sparse, classes, t, .. } = stored;
+    // One class waits for a second, in a trainer of two.
+    if classes != n_labels.max(2) {
+        let want = n_labels.max(2);
+        return Err(broken(format!("its trainer must be for {want} classes, got {classes}")));
+    }
     let metric = map.map(|(diagonal, map)| match diagonal {
         true => Metric::diagonal(&map),
         false => Metric::full(&map, n_features),
@@ -465,13 +497,7 @@ fn kernel_of<S: Stored>(
     };
     let budget = stored.born.is_some();
     let kept = Kept::kernel(stored.params, t, params.constant, classes, sparse, budget);
-    let outputs = if kept.knows_pairs() {
-        classes * (classes - 1) / 2
-    } else if classes == 2 {
-        1
-    } else {
-        classes
-    };
+    let outputs = outputs_of(classes, kept.knows_pairs());
 
     let indptr = stored.indptr.map(|name| tensors.indices(&name)).transpose()?;
     let indices = stored.indices.map(|name| tensors.indices(&name)).transpose()?;

@@ -25,7 +25,6 @@ impl State {
         mut trainer: Kept,
         Certificate { primal, dual }: Certificate,
     ) -> Self {
-        let float = |x: f64| if x.is_finite() { json!(x) } else { json!({ "float": "nan" }) };
         let (dtype, values): (&str, Vec<Value>) = match labels[0] {
             Label::Bool(_) => ("bool", labels.iter().map(Label::json).collect()),
             Label::Int(_) => ("int64", labels.iter().map(Label::json).collect()),
@@ -52,6 +51,11 @@ impl State {
         trainer.told.insert("t".into(), json!(trainer.t));
         State { class: class.to_owned(), entries, tensors: BTreeMap::new(), trainer }
     }
+}
+
+/// A number that may be none: kernels that are not positive have no norm.
+fn float(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { json!({ "float": "nan" }) }
 }
 
 /// The bytes of a file with this model.
@@ -95,7 +99,7 @@ fn trainer_of<S: Stored>(
                 "b": put(tensors, "b", Numbers::F64(b), outputs),
                 "u": put(tensors, "u", Numbers::F64(Vec::new()), 0),
                 "ub": put(tensors, "ub", Numbers::F64(Vec::new()), 0),
-                "constant": kept.constant, "a": 1.0, "norm2": w.norm2_afresh(), "sum_a": 0.0, "sum_q": 0.0,
+                "constant": kept.constant, "a": 1.0, "norm2": float(w.norm2_afresh()), "sum_a": 0.0, "sum_q": 0.0,
                 "flights": [], "regret": null,
             });
             extend(&mut problem, own);
@@ -125,14 +129,14 @@ fn trainer_of<S: Stored>(
             let mut trainer = json!({
                 "dtype": S::NAME, "n_features": w.n_features(), "sparse": kept.sparse, "classes": kept.classes,
                 "steps": 0, "examples": 0, "mistakes": 0, "degradation": 0.0, "gradient_error": 0.0, "updates": 0,
-                "t": kept.t, "a": state.scale.a, "norm2": state.scale.norm2, "sum_a": 0.0, "sum_q": 0.0,
+                "t": kept.t, "a": state.scale.a, "norm2": float(state.scale.norm2), "sum_a": 0.0, "sum_q": 0.0,
                 "params": kept.params, "indptr": null, "indices": null, "values": scalars("values", values),
             });
             let own = if kept.budget {
                 let (v, norms) = (wide(&state.v), wide(&state.norms));
                 let (n_coefs, n) = (v.len(), norms.len());
                 json!({
-                    "format": BUDGETED, "added": n, "evicted": 0, "norm2": { "float": "nan" },
+                    "format": BUDGETED, "added": n, "evicted": 0, "norm2": float(f64::NAN),
                     "v": put(tensors, "v", Numbers::F64(v), n_coefs),
                     "norms": put(tensors, "norms", Numbers::F64(norms), n),
                     "born": put(tensors, "born", Numbers::U64((0..n as u64).collect()), n),

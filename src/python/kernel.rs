@@ -208,7 +208,9 @@ impl<S: Number> Stored for Expansion<S> {
             // Of a matrix that is gone.
             self.number_rows(0)?;
         }
-        self.restore(x, numbers.as_deref(), &state.state)
+        self.restore(x, numbers.as_deref(), &state.state)?;
+        self.measure();
+        Ok(())
     }
 
     fn for_each(&self, k: usize, f: &mut dyn FnMut(usize, S)) {
@@ -330,6 +332,7 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
         check_format(parts, H::FORMAT)?;
         // Budgets were stored without it once, and compute it.
         parts.call_method1("setdefault", ("norm2", f64::NAN))?;
+        Parts::<H::State, H::Scalar>::look(parts, "")?;
         let parts = Parts::<H::State, H::Scalar>::take(parts, "")?;
         (t, updates, total) = (parts.t, parts.updates, parts.total);
         w.take(&parts.vectors.matrix(made.n_features)?, &parts.w)?;

@@ -264,6 +264,7 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
         }
         Start::Parts(parts) => {
             check_format(parts, FORMAT)?;
+            Parts::<S>::look(parts, "")?;
             let Parts { t, problems: Dicts(problems), .. } = Parts::<S>::take(parts, "")?;
             let problems = match losses.len() > problems.len() {
                 true => {

@@ -74,6 +74,10 @@ pub(super) trait Part: Sized {
     fn put(self, parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()>;
     /// Looks for it among these.
     fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self>;
+    /// Refuses what is of a wrong type, before arrays are copied.
+    fn look(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        Self::take(parts, name).map(drop)
+    }
     /// Alone in a dictionary, for those with names of their own.
     fn dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parts = PyDict::new(py);
@@ -115,6 +119,11 @@ impl<T: Element + Copy> Part for Vec<T> {
     fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
         Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
     }
+
+    fn look(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?;
+        Ok(())
+    }
 }
 
 impl<T: Part> Part for Option<T> {
@@ -127,6 +136,10 @@ impl<T: Part> Part for Option<T> {
 
     fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
         if item(parts, name)?.is_none() { Ok(None) } else { T::take(parts, name).map(Some) }
+    }
+
+    fn look(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        if item(parts, name)?.is_none() { Ok(()) } else { T::look(parts, name) }
     }
 }
 
@@ -143,6 +156,20 @@ impl<T: Part> Part for Dicts<T> {
         let dicts: Vec<Bound<'_, PyDict>> = item(parts, name)?.extract()?;
         dicts.iter().map(|dict| T::take(dict, "")).collect::<PyResult<_>>().map(Dicts)
     }
+
+    fn look(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
+        let dicts: Vec<Bound<'_, PyDict>> = item(parts, name)?.extract()?;
+        dicts.iter().try_for_each(|dict| T::look(dict, ""))
+    }
+}
+
+/// Looks at a field, whatever its type.
+pub(super) fn look_at<T, P: Part>(
+    _: fn(&T) -> &P,
+    parts: &Bound<'_, PyDict>,
+    name: &str,
+) -> PyResult<()> {
+    P::look(parts, name)
 }
 
 /// Makes a struct several parts: those fields that are named, and the others as in the struct behind `..`.
@@ -155,6 +182,10 @@ macro_rules! parts {
             }
             fn take(parts: &Bound<'_, PyDict>, _: &str) -> PyResult<Self> {
                 Ok(Self { $($field: Part::take(parts, stringify!($field))?,)* $(..$others)? })
+            }
+            fn look(parts: &Bound<'_, PyDict>, _: &str) -> PyResult<()> {
+                $($crate::python::parts::look_at(|me: &Self| &me.$field, parts, stringify!($field))?;)*
+                Ok(())
             }
         }
     };

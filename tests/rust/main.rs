@@ -7,6 +7,8 @@ mod certificates;
 mod classes;
 mod dual;
 mod experts;
+#[cfg(feature = "files")]
+mod files;
 mod fit;
 mod generated;
 #[cfg(feature = "files")]
@@ -17,6 +19,8 @@ mod laws;
 mod machines;
 mod memory;
 mod metric;
+#[cfg(feature = "files")]
+mod model;
 mod naive;
 mod online;
 mod refit;
