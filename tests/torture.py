@@ -315,14 +315,13 @@ def files(random: np.random.Generator) -> None:
             with suppress(ValueError):
                 finite(light, X)
         again = pegasos.load(path)
-        check(light is not None, f"{name}: an estimator that the light reader refuses")
-    for model in (again, light):
+        # Of edited files it may be the stricter one: about what it has no use for, or True where a 1 should be.
+        check(light is not None or not must, f"{name}: the light reader refuses what the other takes")
+    for model in (again, light) if light is not None else (again,):
         if must:
-            off = np.abs(model.decision_function(X) - before).max()
-            check(off <= 1e-12 * np.abs(before).max(), f"{name}: a damaged file predicts otherwise")
+            check(bool((model.decision_function(X) == before).all()), f"{name}: a damaged file predicts otherwise")
         finite(model, X)
         model.predict(X)
-    check(light.predict(X).tolist() == again.predict(X).tolist(), f"{name}: the light reader predicts otherwise")
     finite(again.partial_fit(X, y), X)
 
 
