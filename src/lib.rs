@@ -12,6 +12,8 @@
 //! # A first model
 //!
 //! ```
+//! # #[cfg(feature = "files")]
+//! # {
 //! use pegasos::{Classifier, Dense, Kernel, Model};
 //!
 //! // Four points on a line; those in the middle are of one kind.
@@ -20,6 +22,7 @@
 //! let machine = Classifier { lambda: Some(1e-3), ..Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }) };
 //! let model: Model = machine.fit(x, &labels)?;
 //! assert_eq!(model.accuracy(x, &labels)?, 1.0);
+//! # }
 //! # Ok::<(), pegasos::Error>(())
 //! ```
 //!
@@ -233,6 +236,6 @@ pub use simd::{Lanes, WIDTH, Weigh};
 pub use span::Span;
 pub use trainer::{Flight, Report, Trainer};
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "files"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
