@@ -15,6 +15,7 @@ from skl2onnx.common.data_types import guess_proto_type
 
 from pegasos._calibration import _SUREST, Calibration
 from pegasos._linear import PegasosClassifier
+from pegasos._sparse import dense
 
 #: A file, which is one message of protocol buffers, holds less than 2 GB.
 _MOST_BYTES = 2**31 - 2**20
@@ -90,7 +91,7 @@ def _check_size(*shapes: tuple[int, int]) -> None:
 def linear_scores(graph: Graph, x: str, model: PegasosClassifier) -> str:
     """(n, 1) or (n, n_classes)."""
     _check_size(model.coef_.shape)
-    products = graph.node("MatMul", x, graph.wide(model.coef_.T))
+    products = graph.node("MatMul", x, graph.wide(dense(model.coef_).T))
     found: str = graph.node("Add", products, graph.wide(model.intercept_))
     return found
 

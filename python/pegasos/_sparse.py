@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
 
 if TYPE_CHECKING:
     from typing import Self
@@ -59,3 +62,9 @@ class SparseCoefficients:
         """
         self._give(sparse=False)
         return self
+
+
+def dense(coefs: Any) -> np.ndarray:
+    """Coefficients as an array, whether somebody has made them sparse or not."""
+    found: np.ndarray = coefs.toarray() if issparse(coefs) else coefs
+    return found

@@ -14,6 +14,7 @@ from pegasos._data import as_data, explaining, validated
 from pegasos._linear import PegasosClassifier
 from pegasos._machine import KernelMachine
 from pegasos._metric import _one_thread
+from pegasos._sparse import dense
 from pegasos._threads import thread_count
 from pegasos._tuning import Tuned
 
@@ -136,7 +137,7 @@ def shapley(model: Any, X: Any, *, background: Any = None, n_jobs: int | None = 
         narrow = machine._trainer.made.dtype == "float32"
         rows = _rows(machine, X, [np.float64, np.float32] if narrow else np.float64)
         absent = None if background is None else _rows(machine, background, rows.X.dtype, "background")
-        coefs = machine.coef_
+        coefs = dense(machine.coef_)
         base = machine.intercept_ if absent is None else _mean_scores(machine, absent, threads)
     elif isinstance(machine, KernelMachine):
         check_is_fitted(machine)

@@ -348,3 +348,10 @@ print("stopped")
 """
     done = run_script(script)
     assert "stopped" in done.stdout, done.stderr
+
+
+def test_sparse_coefficients():
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    model = PegasosClassifier(random_state=0).fit(X, y)
+    dense = shapley(model, X).values
+    assert (shapley(model.sparsify(), X).values == dense).all()

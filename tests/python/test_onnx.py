@@ -567,3 +567,10 @@ def test_nobody_pays_who_does_not_ask(run_script):
     text = "import sys, pegasos, pegasos.cli; assert not {'onnx', 'skl2onnx'} & {*sys.modules}"
     done = run_script(text, PYTHONPATH=HERE)
     assert done.returncode == 0, done.stderr
+
+
+def test_sparse_coefficients():
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    model = PegasosClassifier(random_state=0).fit(X, y)
+    dense = to_onnx(model).SerializeToString()
+    assert to_onnx(model.sparsify()).SerializeToString() == dense

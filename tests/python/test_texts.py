@@ -138,6 +138,8 @@ def test_texts_where_rows_are_wanted(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             light.predict(wrong)
     assert light.predict(np.array(["one", "two"])).shape == (2,)
+    with pytest.raises(ValueError, match="the model must be one of rows to be a header, got"):
+        light.to_c()
 
 
 @pytest.mark.parametrize("where", [0, 1])

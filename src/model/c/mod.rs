@@ -58,6 +58,13 @@ impl Model {
     /// # Ok::<(), pegasos::Error>(())
     /// ```
     pub fn to_c(&self, name: &str) -> Result<String, Error> {
+        if self.takes_texts() {
+            return Err(Error::parameter(
+                "the model",
+                "one of texts",
+                "one of rows to be a header",
+            ));
+        }
         match &self.net {
             Net::F32(scorer) => written(self, scorer, Header::new(name, true)?),
             Net::F64(scorer) => written(self, scorer, Header::new(name, false)?),
