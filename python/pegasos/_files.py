@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import errno
+import gzip
 import hashlib
 import os
 import secrets
 import shutil
 import stat
+import sys
 import zipfile
 import zlib
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import IO, TYPE_CHECKING, Any
 
 try:
     import fcntl
@@ -20,10 +23,13 @@ except ImportError:  # Windows, where nobody can remove a file that is open.
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     Path: TypeAlias = str | os.PathLike[str]
+
+#: How files of these endings are decompressed.
+_PACKED: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 #: What readers of foreign formats raise when the content is not what they expect.
 BROKEN = (
@@ -156,6 +162,19 @@ def _forget_killed(own: str) -> None:
                     os.unlink(path)
             else:
                 os.unlink(path)
+
+
+def opened(path: Path) -> AbstractContextManager[Any]:
+    """A file of bytes, decompressed if its ending says that it is packed; the standard input for "-"."""
+    name = os.fspath(path)
+    if name == "-":
+        if sys.stdin is None:
+            raise ValueError("the standard input is closed")
+        return nullcontext(sys.stdin.buffer)
+    for ending, open_packed in _PACKED.items():
+        if name.lower().endswith(ending):
+            return open_packed(name)
+    return open(name, "rb")
 
 
 def check_readable(path: Path) -> None:

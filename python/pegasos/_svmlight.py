@@ -6,19 +6,16 @@ of it, and `stream` yields batches in constant memory.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import operator
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pegasos._core import Svmlight
-from pegasos._files import naming
+from pegasos._files import naming, opened
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -111,7 +108,7 @@ def arrays(
     """
     threads = thread_count(n_jobs)
     parser = Svmlight(_name(dtype), _base(zero_based), _count("n_features", n_features), threads=threads)
-    with naming(path), _opened(path) as file, closing(_blocks(file, threads)) as blocks:
+    with naming(path), opened(path) as file, closing(_blocks(file, threads)) as blocks:
         for block in blocks:
             parser.push(block)
         return _with_labels(*parser.finish())
@@ -278,7 +275,7 @@ _ONCE = "n_features and zero_based must be given for {}, which cannot be read tw
 def _batches(
     path: Path, size: int, dtype: str, base: bool | None, n_features: int | None, threads: int
 ) -> Iterator[tuple[csr_matrix, np.ndarray]]:
-    with naming(path), _opened(path) as file:
+    with naming(path), opened(path) as file:
         if base is None or n_features is None:
             if not file.seekable():
                 raise ValueError(_ONCE.format("a pipe"))
@@ -313,18 +310,6 @@ def _survey(
     _, from_0 = parser.seen()
     # No rows are left, but a number of features that was asked for may be too small, if indices count from 0.
     return from_0, parser.finish()[3]
-
-
-def _opened(path: Path) -> Any:
-    """A file of bytes, decompressed if it is packed."""
-    name = os.fspath(path)
-    if name == "-":
-        if sys.stdin is None:
-            raise ValueError("the standard input is closed")
-        return nullcontext(sys.stdin.buffer)
-    if name.lower().endswith(".gz"):
-        return gzip.open(name)
-    return bz2.open(name) if name.lower().endswith(".bz2") else open(name, "rb", buffering=0)
 
 
 def _blocks(file: Any, threads: int) -> Generator[bytes, None, None]:

@@ -7,22 +7,20 @@ not at all.
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
 import os
 import re
 import reprlib
-import sys
 import warnings
 from array import array
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
-from pegasos._files import BROKEN, check_readable, naming, replacing, why
+from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._svmlight import arrays, load_svmlight, stream
 
 if TYPE_CHECKING:
@@ -306,7 +304,7 @@ def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: st
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
     """
     if model.takes_texts:
-        with naming(path), _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
+        with naming(path), _text(path) as file:
             kind = format or os.path.basename(path).lower().rpartition(".")[2]
             if kind not in ("csv", "tsv"):
                 return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
@@ -365,16 +363,16 @@ def _format_of(path: Path) -> str:
     )
 
 
-def _opened(path: Path) -> Any:
-    """A file of bytes that can be read twice, decompressed if it is packed."""
-    name = os.fspath(path)
-    if name == "-":
-        if sys.stdin is None:
-            raise ValueError("the standard input is closed")
-        return io.BytesIO(sys.stdin.buffer.read())
-    if name.lower().endswith(".gz"):
-        return gzip.open(name)
-    return bz2.open(name) if name.lower().endswith(".bz2") else open(name, "rb")
+@contextmanager
+def _text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """A file of text."""
+    with opened(path) as content:
+        file = io.TextIOWrapper(content, "utf-8-sig", newline="")
+        try:
+            yield file
+        finally:
+            # What is not ours, as the standard input, stays open.
+            file.detach()
 
 
 class _Lines:
@@ -390,10 +388,6 @@ class _Lines:
             if len(line) > _LONGEST_LINE:
                 raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
             yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
-
-    def read(self, size: int = -1) -> Any:
-        """What is left of the file, or so much of it; scikit-learn knows a file by this method."""
-        return self._file.read(size)
 
 
 def _fitting(table: Table, model: Any) -> Table:
@@ -434,8 +428,9 @@ def _read_npz(path: Path, label: str | int | None, model: Any) -> Table:
 
 
 def _read_arrays(path: Path, label: str | int | None, model: Any) -> Table:
-    with _opened(path) as content:
-        file = np.load(content, allow_pickle=False)
+    with opened(path) as content:
+        # An archive is read from its end.
+        file = np.load(content if content.seekable() else io.BytesIO(content.read()), allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array, not the arrays X and y")
         arrays, labels = set(file.files), "y"
@@ -477,7 +472,7 @@ def _csr_of(file: np.lib.npyio.NpzFile) -> csr_matrix:
 
 
 def _read_csv(path: Path, delimiter: str, label: str | int | None, model: Any) -> Table:
-    with _opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as file:
+    with _text(path) as file:
         lines = csv.reader(
             _Lines(file), delimiter=delimiter, skipinitialspace=True, strict=True
         )
