@@ -1,6 +1,6 @@
 """What predicts from a model file without scikit-learn: the same as the estimator, and no more.
 
-``tests/models`` has files that others wrote: ``crate-*`` the crate (``cargo test --test rust model::write -- --ignored``),
+``tests/models`` has files that others wrote: ``crate-*`` the crate (``PEGASOS_WRITE_MODELS=1 cargo test --test rust model::files_for_python``),
 ``format-4-*`` the last version of this package that wrote format 4.
 """
 
