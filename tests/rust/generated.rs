@@ -1,8 +1,8 @@
 //! Small random problems, the same on every machine, and what the papers say of them, written out.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, Examples, Hinge, Linear, Loss, Params,
-    Sampling, Scalar, Shards, Trainer,
+    AnyLoss, Binary, CrammerSinger, Csr, Dense, Error, ErrorKind, Examples, Hinge, Linear, Loss,
+    Params, Sampling, Scalar, Shards, Trainer,
 };
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -321,4 +321,50 @@ pub fn sharded_epochs<L: Loss + Clone + Send, S: Scalar>(
         shards.merge_into(trainer)?;
     }
     Ok(())
+}
+
+/// The rows with their columns backwards, some of them in halves that stand apart, and each where `column` says.
+pub fn csr_of<S>(
+    problem: &Problem,
+    n_features: usize,
+    column: impl Fn(usize) -> usize,
+    scalar: impl Fn(f64) -> S,
+) -> CsrArrays<S> {
+    let (indptr, indices, values) = (vec![0], Vec::new(), Vec::new());
+    let mut csr = CsrArrays { indptr, indices, values, n_features };
+    for i in 0..problem.n {
+        for half in 0..2 {
+            for (j, &x) in problem.row(i).iter().enumerate().rev().filter(|(_, x)| **x != 0.0) {
+                let halved = (i + j).is_multiple_of(3);
+                if halved || half == 0 {
+                    csr.indices.push(column(j) as i32);
+                    csr.values.push(scalar(if halved { x / 2.0 } else { x }));
+                }
+            }
+        }
+        csr.indptr.push(csr.values.len() as i32);
+    }
+    csr
+}
+
+pub fn unsorted<S>(problem: &Problem, scalar: impl Fn(f64) -> S) -> CsrArrays<S> {
+    csr_of(problem, problem.d, |j| j, scalar)
+}
+
+/// To a share of the largest.
+pub fn near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    let size = want.iter().fold(1e-300, |most: f64, w| most.max(w.abs()));
+    for (k, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!((got - want).abs() <= tolerance * size, "{what}: {got}, not {want}, at {k}");
+    }
+}
+
+pub fn wide<S: Scalar>(values: &[S]) -> Vec<f64> {
+    values.iter().map(|value| value.to_f64()).collect()
+}
+
+pub fn is_of_other_features(error: &Error, want: usize, got: usize) {
+    assert!(matches!(error.kind(), ErrorKind::Shape { name: "X", .. }), "{error}");
+    assert_eq!(error.to_string(), format!("X must have {want} features, got {got}"));
 }

@@ -11,6 +11,7 @@ mod experts;
 mod files;
 mod fit;
 mod generated;
+mod gradients;
 #[cfg(feature = "files")]
 mod header;
 mod intercept;
