@@ -108,9 +108,12 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
         try:
             with _rounds.Tasks(client, parts_of(X, y, sample_weight)) as tasks:
                 self._train(tasks, classes)
-        except Exception:
+        except Exception as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if type(error).__module__.startswith("distributed."):
+                # Of a connection, a client or a scheduler that is no more.
+                raise RuntimeError(f"the cluster has failed: {error}") from error
             raise
         return self
 

@@ -8,8 +8,10 @@ by the client, which so has all it needs for the next round: nothing is lost wit
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -37,11 +39,11 @@ if TYPE_CHECKING:
 #: Seconds between two looks at the workers; without any worker, and without a word from one, until it is given up.
 _LOOK, _NOBODY, _SILENCE = 1.0, 30.0, 45.0
 
+#: Seconds between two looks at futures.
+_PAUSE = 0.005
+
 #: So many workers may be lost at the same task.
 _MOST_LOST = 3
-
-#: Seconds that a result may take to arrive before the workers are looked at again.
-_ARRIVAL = 30.0
 
 
 # -- at the workers
@@ -50,6 +52,10 @@ _ARRIVAL = 30.0
 def _own_threads() -> int:
     """A task has those of its worker, as it is the only one there."""
     return int(distributed.get_worker().state.nthreads)
+
+
+def _put_together(parts: list[tuple[Any, ...]]) -> list[Part]:
+    return [Part.of(*pieces) for pieces in parts]
 
 
 class Facts(NamedTuple):
@@ -75,11 +81,11 @@ class Facts(NamedTuple):
         return max(0.0, self.squares / size - (self.total / size) ** 2)
 
 
-def survey(parts: list[Part], model: Any, spread: bool, constant: float | None) -> Facts | None:
+def survey(parts: list[tuple[Any, ...]], model: Any, spread: bool, constant: float | None) -> Facts | None:
     """The facts of some parts, None where there are no rows; of the features their ``spread`` if it is wanted, and the
     largest norms with a ``constant`` feature, if that is given."""
     with threads(_own_threads()):
-        found = [_survey(part, clone(model), spread, constant) for part in parts if part.n]
+        found = [_survey(part, clone(model), spread, constant) for part in _put_together(parts) if part.n]
     return reduce(both, found) if found else None
 
 
@@ -138,14 +144,14 @@ class Learned(NamedTuple):
     visits: int
 
 
-def learn(parts: list[Part], model: Any, classes: np.ndarray, dtype: Any, epochs: range) -> Learned:
+def learn(parts: list[tuple[Any, ...]], model: Any, classes: np.ndarray, dtype: Any, epochs: range) -> Learned:
     """Visits all examples of these parts once in each of these epochs, part by part in an order drawn for that."""
     # Where workers are threads of this process the model is everybody's.
-    model, loss, visits = copy(model), 0.0, 0
+    model, loss, visits, together = copy(model), 0.0, 0, _put_together(parts)
     with threads(_own_threads()):
         for epoch in epochs:
             for i in np.random.default_rng([model.random_state, epoch]).permutation(len(parts)):
-                X, y, weight = part = parts[i]
+                X, y, weight = part = together[i]
                 if part.n == 0:
                     continue
                 if not hasattr(model, "_trainer") and getattr(X, "dtype", None) != dtype:
@@ -157,11 +163,11 @@ def learn(parts: list[Part], model: Any, classes: np.ndarray, dtype: Any, epochs
     return Learned(model, loss, visits)
 
 
-def loss_of(parts: list[Part], model: Any) -> float:
+def loss_of(parts: list[tuple[Any, ...]], model: Any) -> float:
     """The sum over examples of weight times loss, of a linear model."""
     total = 0.0
     with threads(_own_threads()):
-        for X, y, weight in (part for part in parts if part.n):
+        for X, y, weight in (part for part in _put_together(parts) if part.n):
             scores = model.decision_function(X).astype(np.float64)
             codes = encode_among(np.asarray(y), model.classes_)
             if scores.ndim == 1:
@@ -198,6 +204,36 @@ class _Task:
     lost: int = 0
 
 
+class _Courier:
+    """Fetches the results of tasks, in a thread of its own: who waits for a worker that hangs cannot look whether it does."""
+
+    def __init__(self, client: Any, tasks: list[_Task]) -> None:
+        self.tasks = tasks
+        self._found: list[Any] | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._go, args=(client,), daemon=True)
+        self._thread.start()
+
+    def _go(self, client: Any) -> None:
+        try:
+            self._found = client.gather([task.future for task in self.tasks])
+        except Exception as error:
+            self._error = error
+
+    @property
+    def is_back(self) -> bool:
+        return not self._thread.is_alive()
+
+    def results(self) -> list[tuple[int, Any]] | None:
+        """Groups and results, in order; None where one was lost on the way."""
+        if isinstance(self._error, TimeoutError | CommClosedError | distributed.CancelledError):
+            return None
+        if self._error is not None:
+            raise self._error
+        found = zip((task.group for task in self.tasks), self._found or [], strict=True)
+        return sorted(found, key=lambda result: result[0])
+
+
 class Tasks:
     """Tasks on a cluster, one at a time for each group of parts, at the worker that holds them.
 
@@ -205,9 +241,10 @@ class Tasks:
     back all that it has asked of the cluster.
     """
 
-    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
-        self._client, self._parts = client, parts
-        self._futures: list[Any] = []
+    def __init__(self, client: Any, parts: Sequence[tuple[Any, ...]]) -> None:
+        self._client, self._wanted = client, parts
+        #: The pieces of each part: where they stand is where the part is.
+        self._parts: list[tuple[Any, ...]] = []
         #: Of each group the numbers of its parts.
         self.groups: list[list[int]] = []
         self._homes: list[str] = []
@@ -218,14 +255,21 @@ class Tasks:
 
     def __enter__(self) -> Self:
         try:
-            self._futures = self._client.compute(list(self._parts))
-            pending = list(self._futures)
+            # Under their own names: what is there already is not moved, nor held twice.
+            delayed = [piece for pieces in self._wanted for piece in pieces if not isinstance(piece, distributed.Future)]
+            computed = iter(self._client.compute(delayed))
+            self._parts = [
+                tuple(piece if isinstance(piece, distributed.Future) else next(computed) for piece in pieces)
+                for pieces in self._wanted
+            ]
+            pending = self._pieces()
             while pending:
                 self._wait(pending)
-                for future in [future for future in pending if future.done()]:
-                    self._check(future)
-                    pending.remove(future)
                 self._look()
+                for future in pending:
+                    if future.done():
+                        self._check(future)
+                pending = [future for future in pending if not future.done()]
             self._divide()
         except BaseException:
             self._take_back()
@@ -235,31 +279,33 @@ class Tasks:
     def __exit__(self, *_: object) -> None:
         self._take_back()
 
+    def _pieces(self) -> list[Any]:
+        return [piece for pieces in self._parts for piece in pieces]
+
     def _take_back(self) -> None:
-        futures = [*self._futures, *(task.future for task in self._tasks)]
-        self._futures, self._tasks = [], []
-        try:
-            self._client.cancel(futures, force=True)
-        except (OSError, RuntimeError, TimeoutError, CommClosedError):
-            # Nobody is there to hear it.
-            pass
-        for future in futures:
-            future.release()
+        tasks, self._tasks = [task.future for task in self._tasks], []
+        # Whatever goes wrong there, nobody is left to hear it.
+        with suppress(Exception):
+            self._client.cancel(tasks, force=True)
+        given = {id(piece) for pieces in self._wanted for piece in pieces}
+        # The data may be others' too, who keep theirs.
+        for future in [*tasks, *self._pieces()]:
+            if id(future) not in given:
+                future.release()
+        self._parts = []
 
     def _divide(self) -> None:
-        """Each part to the worker that has it; where several have it, to the one that has fewest so far."""
-        holders = self._client.who_has(self._futures)
+        """Each part to the worker that has its rows; where several have them, to the one that has fewest parts so far."""
+        holders = self._client.who_has([pieces[0] for pieces in self._parts])
+        # What was lost a moment ago may come again anywhere.
+        found = [sorted(holders.get(pieces[0].key, ()) or self._workers()) for pieces in self._parts]
         groups: dict[str, list[int]] = {}
-        for i, future in enumerate(self._futures):
-            found = sorted(holders.get(future.key, ()))
-            if not found:
-                # Lost since a moment ago: wherever it comes again.
-                found = sorted(self._workers())
-            home = min(found, key=lambda worker: len(groups.get(worker, ())))
+        for i in sorted(range(len(found)), key=lambda i: len(found[i])):
+            home = min(found[i], key=lambda worker: len(groups.get(worker, ())))
             groups.setdefault(home, []).append(i)
         # In the order of the first part of each: addresses mean nothing.
-        self._homes = sorted(groups, key=lambda home: groups[home][0])
-        self.groups = [groups[home] for home in self._homes]
+        self._homes = sorted(groups, key=lambda home: min(groups[home]))
+        self.groups = [sorted(groups[home]) for home in self._homes]
 
     def keep(self, wanted: list[bool]) -> None:
         """Forgets the other groups."""
@@ -273,7 +319,7 @@ class Tasks:
         self._tasks.append(task)
 
     def _begin(self, task: _Task) -> None:
-        parts = [self._futures[i] for i in self.groups[task.group]]
+        parts = [self._parts[i] for i in self.groups[task.group]]
         # A model is not to be warned of.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             task.future = self._client.submit(
@@ -282,23 +328,22 @@ class Tasks:
 
     def next(self) -> list[tuple[int, Any]]:
         """Waits until at least one task is done; the groups of those that are, in order, and their results."""
+        courier: _Courier | None = None
         while True:
-            results = []
-            for task in self._tasks.copy():
-                if not task.future.done():
-                    continue
+            done = [task for task in self._tasks if task.future.done()]
+            for task in done:
                 self._check(task.future)
-                try:
-                    results.append((task.group, task.future.result(timeout=_ARRIVAL)))
-                except (TimeoutError, distributed.TimeoutError, CommClosedError):
-                    # Lost on its way, or slow: it is done again, or comes later.
-                    self._look()
-                    continue
-                task.future.release()
-                self._tasks.remove(task)
-            if results:
-                return sorted(results, key=lambda result: result[0])
-            self._wait([task.future for task in self._tasks])
+            if courier is None and done:
+                courier = _Courier(self._client, done)
+            if courier is not None and courier.is_back:
+                results = courier.results()
+                for task in courier.tasks if results else []:
+                    task.future.release()
+                    self._tasks.remove(task)
+                if results:
+                    return results
+                courier = None
+            time.sleep(_PAUSE)
             self._look()
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -311,14 +356,10 @@ class Tasks:
         return [results[group] for group in range(len(self.groups))]
 
     def _wait(self, futures: list[Any]) -> None:
-        """Until one of these is done, or a while."""
-        if any(future.done() for future in futures):
-            return
-        try:
-            distributed.wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
-        except (TimeoutError, distributed.TimeoutError, distributed.CancelledError):
-            # Whoever looks at the futures sees it.
-            pass
+        """Until one of these is done, or a while: to look at them costs nothing, as the client is told of each."""
+        until = time.monotonic() + _LOOK
+        while not any(future.done() for future in futures) and time.monotonic() < until:
+            time.sleep(_PAUSE)
 
     def _check(self, future: Any) -> None:
         """Raises what has become of a future that will have no result."""
@@ -335,17 +376,17 @@ class Tasks:
         """Refuses to wait for parts that will not come again."""
         if self._client.status != "running":
             raise RuntimeError(f"the connection to the scheduler is lost: the client is {self._client.status}")
-        gone = sum(future.status == "cancelled" for future in self._futures)
+        gone = sum(any(piece.status == "cancelled" for piece in pieces) for pieces in self._parts)
         if gone:
             raise RuntimeError(
-                f"{gone} of {len(self._futures)} parts of the data were lost with a worker, and Dask does not know how to "
+                f"{gone} of {len(self._parts)} parts of the data were lost with a worker, and Dask does not know how to "
                 "compute them again, as of data from client.scatter; hand over collections that know where they come from"
             )
 
     def _workers(self) -> dict[str, Any]:
         try:
             workers: dict[str, Any] = dict(self._client.scheduler_info(n_workers=-1)["workers"])
-        except (OSError, TimeoutError, distributed.TimeoutError, CommClosedError) as error:
+        except (OSError, TimeoutError) as error:
             raise RuntimeError(f"the scheduler does not answer: {error}") from error
         return workers
 
@@ -386,7 +427,7 @@ class Tasks:
             )
         self._client.cancel([task.future], force=True)
         task.future.release()
-        holders = self._client.who_has([self._futures[i] for i in self.groups[task.group]])
+        holders = self._client.who_has([self._parts[i][0] for i in self.groups[task.group]])
         held = Counter(worker for found in holders.values() for worker in found if worker in workers)
         busy = Counter(home for home in self._homes if home in workers)
         task.home = min(workers, key=lambda worker: (-held[worker], busy[worker], worker))
