@@ -24,6 +24,7 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._base import Run
 from pegasos._core import Trainer
@@ -31,6 +32,7 @@ from pegasos._data import as_data, encode, encode_among, explaining, validated
 from pegasos._merge import ahead_by, merge, steps_ahead, twin
 from pegasos._parts import Part, threads
 from pegasos._stream import Stream, united
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,6 +138,37 @@ def both(one: Facts, other: Facts) -> Facts:
     )
 
 
+class Prepared:
+    """Examples as trainers take them, for as long as a fit lasts: rows that need no conversion are those of the part."""
+
+    # No tuple, whose rows Dask would count as those of the part and then once more.
+    __slots__ = ("X", "codes", "weight")
+
+    def __init__(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        self.X, self.codes, self.weight = X, codes, weight
+
+    @property
+    def n(self) -> int:
+        return len(self.codes)
+
+
+def prepare(
+    parts: list[tuple[Any, ...]], model: Any, classes: np.ndarray, dtype: Any, of_class: np.ndarray | None
+) -> tuple[Any, list[Prepared]]:
+    """The parts that are not empty, with weights ``of_class``, and the model, which now knows the names of the features."""
+    model, found = clone(model), []
+    for X, y, weight in (part for part in _put_together(parts) if part.n):
+        X, y = validated(model, X, y, dtype=dtype, reset=True, finite=False)
+        codes = encode_among(y, classes)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+        if of_class is not None:
+            weight = of_class[codes] if weight is None else weight * of_class[codes]
+        data = as_data(X, codes, weight)
+        found.append(Prepared(data.X, data.codes, data.weight))
+    return model, found
+
+
 class Learned(NamedTuple):
     """What a task brings back: a model, and of how many visits to examples the sum of the losses."""
 
@@ -144,36 +177,49 @@ class Learned(NamedTuple):
     visits: int
 
 
-def learn(parts: list[tuple[Any, ...]], model: Any, classes: np.ndarray, dtype: Any, epochs: range) -> Learned:
-    """Visits all examples of these parts once in each of these epochs, part by part in an order drawn for that."""
+def learn(prepared: tuple[Any, list[Prepared]], model: Any, seed: int, classes: np.ndarray, epochs: range) -> Learned:
+    """Visits all examples once in each of these epochs, part by part in an order drawn for that; from where ``model`` is, or
+    from nothing."""
+    first, parts = prepared
     # Where workers are threads of this process the model is everybody's.
-    model, loss, visits, together = copy(model), 0.0, 0, _put_together(parts)
+    model = clone_with_names(first).set_params(random_state=seed) if model is None else copy(model)
+    run = None if not hasattr(model, "_trainer") else Run(model._trainer, model._seed, model._epoch)
+    visits = []
     with threads(_own_threads()):
         for epoch in epochs:
-            for i in np.random.default_rng([model.random_state, epoch]).permutation(len(parts)):
-                X, y, weight = part = together[i]
-                if part.n == 0:
-                    continue
-                if not hasattr(model, "_trainer") and getattr(X, "dtype", None) != dtype:
-                    # What the first rows are, the weights will be.
-                    X = X.astype(dtype)
-                model.partial_fit(X, y, classes=classes, sample_weight=weight)
-                loss += model.loss_curve_[-1] * part.n
-                visits += part.n
-    return Learned(model, loss, visits)
+            for i in np.random.default_rng([seed, epoch]).permutation(len(parts)):
+                part = parts[i]
+                data = as_data(part.X, part.codes, part.weight)
+                with explaining(part.X, model):
+                    run = run or model._begun(data, len(classes))
+                    run.begin(data, model._order(part.n), threads=thread_count(None))
+                    for _ in run.epochs():
+                        pass
+                visits.append(part.n)
+        assert run is not None
+        model._settle(run, classes)
+    return Learned(model, float(np.dot(run.losses, visits)), sum(visits))
 
 
-def loss_of(parts: list[tuple[Any, ...]], model: Any) -> float:
+def clone_with_names(model: Any) -> Any:
+    """A clone that knows the features."""
+    twin = clone(model)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(twin, name, getattr(model, name))
+    return twin
+
+
+def loss_of(prepared: tuple[Any, list[Prepared]], model: Any) -> float:
     """The sum over examples of weight times loss, of a linear model."""
     total = 0.0
     with threads(_own_threads()):
-        for X, y, weight in (part for part in _put_together(parts) if part.n):
-            scores = model.decision_function(X).astype(np.float64)
-            codes = encode_among(np.asarray(y), model.classes_)
+        for part in prepared[1]:
+            scores = model._scores(model._trainer, part.X).astype(np.float64)
             if scores.ndim == 1:
-                margins = np.where(codes == 1, scores, -scores)[:, None]
+                margins = np.where(part.codes == 1, scores, -scores)[:, None]
             else:
-                own = np.arange(scores.shape[1]) == codes[:, None]
+                own = np.arange(scores.shape[1]) == part.codes[:, None]
                 margins = np.where(own, scores, -scores)
                 if model.multi_class == "crammer_singer":
                     rival = np.where(own, -np.inf, scores).max(axis=1)
@@ -182,10 +228,7 @@ def loss_of(parts: list[tuple[Any, ...]], model: Any) -> float:
                 losses = np.logaddexp(0.0, -margins)
             else:
                 losses = np.maximum(0.0, 1.0 - margins) ** (2 if model.loss == "squared_hinge" else 1)
-            if isinstance(model.class_weight, dict):
-                of_class = np.array([model.class_weight.get(label, 1.0) for label in model.classes_.tolist()])
-                losses = losses * of_class[codes][:, None]
-            total += float((losses.sum(axis=1) * (1.0 if weight is None else np.asarray(weight))).sum())
+            total += float(np.dot(losses.sum(axis=1), np.ones(part.n) if part.weight is None else part.weight))
     return total
 
 
@@ -249,6 +292,9 @@ class Tasks:
         self.groups: list[list[int]] = []
         self._homes: list[str] = []
         self._tasks: list[_Task] = []
+        #: What tasks get in place of the parts, once they are prepared: a function of these, its arguments, and what it is at.
+        self._preparation: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._prepared: list[Any] = []
         self._looked = self._inhabited = time.monotonic()
         #: When each worker was last heard of, by the scheduler's clock, and when that was new.
         self._heard: dict[str, tuple[float, float]] = {}
@@ -283,7 +329,8 @@ class Tasks:
         return [piece for pieces in self._parts for piece in pieces]
 
     def _take_back(self) -> None:
-        tasks, self._tasks = [task.future for task in self._tasks], []
+        tasks = [*(task.future for task in self._tasks), *self._prepared]
+        self._tasks, self._prepared = [], []
         # Whatever goes wrong there, nobody is left to hear it.
         with suppress(Exception):
             self._client.cancel(tasks, force=True)
@@ -312,6 +359,19 @@ class Tasks:
         self._homes = [home for home, want in zip(self._homes, wanted, strict=True) if want]
         self.groups = [group for group, want in zip(self.groups, wanted, strict=True) if want]
 
+    def prepare(self, function: Callable[..., Any], *args: Any) -> None:
+        """From here on tasks get, in place of their parts, what ``function`` makes of these once."""
+        self._preparation = function, args
+        self._prepared = [self._at(home, function, self._own(k), *args) for k, home in enumerate(self._homes)]
+
+    def _own(self, group: int) -> list[tuple[Any, ...]]:
+        return [self._parts[i] for i in self.groups[group]]
+
+    def _at(self, home: str, function: Callable[..., Any], *args: Any) -> Any:
+        # A model is not to be warned of.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            return self._client.submit(function, *args, workers=[home], allow_other_workers=False, pure=False)
+
     def submit(self, group: int, function: Callable[..., Any], *args: Any) -> None:
         """Has ``function`` called with the parts of a group and these arguments."""
         task = _Task(group, function, args, self._homes[group])
@@ -319,12 +379,8 @@ class Tasks:
         self._tasks.append(task)
 
     def _begin(self, task: _Task) -> None:
-        parts = [self._parts[i] for i in self.groups[task.group]]
-        # A model is not to be warned of.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            task.future = self._client.submit(
-                task.function, parts, *task.args, workers=[task.home], allow_other_workers=False, pure=False
-            )
+        held = self._prepared[task.group] if self._prepared else self._own(task.group)
+        task.future = self._at(task.home, task.function, held, *task.args)
 
     def next(self) -> list[tuple[int, Any]]:
         """Waits until at least one task is done; the groups of those that are, in order, and their results."""
@@ -425,13 +481,18 @@ class Tasks:
                 f"{task.lost} workers died, one after the other, at the same {len(self.groups[task.group])} parts of the data, "
                 f"{task.home} the last of them; its log may say why, for instance that it had too little memory"
             )
-        self._client.cancel([task.future], force=True)
-        task.future.release()
+        gone = [task.future, *self._prepared[task.group : task.group + 1]]
+        self._client.cancel(gone, force=True)
+        for future in gone:
+            future.release()
         holders = self._client.who_has([self._parts[i][0] for i in self.groups[task.group]])
         held = Counter(worker for found in holders.values() for worker in found if worker in workers)
         busy = Counter(home for home in self._homes if home in workers)
         task.home = min(workers, key=lambda worker: (-held[worker], busy[worker], worker))
         self._homes[task.group] = task.home
+        if self._preparation is not None:
+            function, args = self._preparation
+            self._prepared[task.group] = self._at(task.home, function, self._own(task.group), *args)
         self._begin(task)
 
 
@@ -452,9 +513,9 @@ class _Account(NamedTuple):
 
 def rounds(
     tasks: Tasks,
-    starts: list[Any],
+    seeds: Sequence[int],
     sizes: Sequence[int],
-    facts: Facts,
+    classes: np.ndarray,
     *,
     most: int,
     epochs: int,
@@ -467,22 +528,22 @@ def rounds(
     since, so that it may go on as long as it is no more than ``delay`` rounds ahead of the slowest. Without a delay
     that is the average of the round before, for all.
     """
-    groups = range(len(starts))
+    groups = range(len(seeds))
     averages: dict[int, Any] = {}
     accounts: dict[tuple[int, int], _Account] = {}
     learned: dict[tuple[int, int], Learned] = {}
     # The round that each group is at or has ended, and whether it has.
-    at, idle = [0] * len(starts), [False] * len(starts)
+    at, idle = [0] * len(seeds), [False] * len(seeds)
     over = 0
 
     def begin(k: int, start: Any) -> None:
-        accounts[at[k], k] = _Account(start if hasattr(start, "_trainer") else None, None)
+        accounts[at[k], k] = _Account(start, None)
         idle[k] = False
         first = at[k] * epochs
-        tasks.submit(k, learn, start, facts.classes, facts.dtype, range(first, first + epochs))
+        tasks.submit(k, learn, start, seeds[k], classes, range(first, first + epochs))
 
     for k in groups:
-        begin(k, starts[k])
+        begin(k, None)
     while over < most:
         for k, found in tasks.next():
             if found.visits != sizes[k] * epochs:
@@ -500,7 +561,7 @@ def rounds(
         for k in groups:
             if idle[k] and at[k] + 1 < most and at[k] - delay < over:
                 at[k] += 1
-                begin(k, _start(k, at[k], averages, accounts, delay, sizes[k] / facts.n))
+                begin(k, _start(k, at[k], averages, accounts, delay, sizes[k] / sum(sizes)))
         # What no group will ask for.
         oldest = over - delay - 2
         averages = {r: average for r, average in averages.items() if r >= oldest}
