@@ -22,6 +22,7 @@ from pegasos._data import check_labels, encode_among
 from pegasos._parts import accuracy, is_remote, lazily, parts_of
 from pegasos._progress import bar_of
 from pegasos._stream import Stream
+from pegasos._tasks import Tasks
 from pegasos._types import ClassWeight, RandomState, checked
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
         client = self._client()
         before = self.__dict__.copy()
         try:
-            with _rounds.Tasks(client, parts_of(X, y, sample_weight)) as tasks:
+            with Tasks(client, parts_of(X, y, sample_weight)) as tasks:
                 self._train(tasks, classes)
         except Exception as error:
             self.__dict__.clear()
@@ -132,7 +133,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
             raise TypeError("client must not be asynchronous, as fit waits for the workers")
         return self.client
 
-    def _train(self, tasks: _rounds.Tasks, classes: Any) -> None:
+    def _train(self, tasks: Tasks, classes: Any) -> None:
         told = tasks.map(_rounds.survey, self._local(), *self._wants())
         tasks.keep([facts is not None for facts in told])
         known = [facts for facts in told if facts is not None]
@@ -181,7 +182,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
     def _decided(self, facts: _rounds.Facts, class_weight: dict[Any, float] | None) -> dict[str, Any]:
         """What parameters that are "auto" come to."""
 
-    def _objective(self, tasks: _rounds.Tasks, model: Any, n: int) -> float:
+    def _objective(self, tasks: Tasks, model: Any, n: int) -> float:
         return float("nan")
 
     def _prepared(self, facts: _rounds.Facts) -> Any:

@@ -35,7 +35,8 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from pegasos._rounds import Facts, Tasks
+    from pegasos._rounds import Facts
+    from pegasos._tasks import Tasks
 
 __all__ = ["KernelPegasosClassifier", "PegasosClassifier"]
 

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import pegasos
-from pegasos import _rounds
+from pegasos import _tasks
 from pegasos.dask import KernelPegasosClassifier, PegasosClassifier
 from pegasos.datasets import make_waveform
 
@@ -571,7 +571,7 @@ def test_data_that_cannot_be_made_again_are_an_error(mortals):
 
 
 def test_a_worker_that_hangs_is_given_up(mortals, monkeypatch):
-    monkeypatch.setattr(_rounds, "_SILENCE", 3.0)
+    monkeypatch.setattr(_tasks, "_SILENCE", 3.0)
     parts = from_graphs(mortals)
     known, stopped = pids(mortals), []
 
@@ -590,6 +590,20 @@ def test_a_worker_that_hangs_is_given_up(mortals, monkeypatch):
     assert time.monotonic() - begun < 20.0
 
 
+def test_a_worker_that_is_paused_is_given_up(mortals, monkeypatch):
+    monkeypatch.setattr(_tasks, "_SILENCE", 2.0)
+    parts = from_graphs(mortals, n=300)
+    home = sorted(mortals.scheduler_info(n_workers=-1)["workers"])[0]
+
+    def pause(dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = 1e-6
+
+    mortals.run(pause, workers=[home])
+    time.sleep(0.5)
+    with pytest.raises(RuntimeError, match=r"worker tcp://\S+ has been paused for 2 seconds: it has too little memory"):
+        linear(mortals).fit(parts)
+
+
 def suicide(X, y):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -602,7 +616,7 @@ def test_parts_that_kill_every_worker_are_an_error(mortals):
 
 
 def test_no_worker_at_all(monkeypatch):
-    monkeypatch.setattr(_rounds, "_NOBODY", 2.0)
+    monkeypatch.setattr(_tasks, "_NOBODY", 2.0)
     with (
         dask.config.set(CONFIG),
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
