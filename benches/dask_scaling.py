@@ -2,7 +2,7 @@
 
     python benches/dask_scaling.py [--full] [LOSS ...]
 
-Prints CSV. 10 million examples of 50 features in float32 (1 million in the quick form), made where they are used: 16 parts on
+Prints CSV. One and ten million examples of 50 features in float32 (one in the quick form), made where they are used: 16 parts on
 two workers of one thread each, and the same rows in one array of a process by itself. Both train for as many epochs, of one
 round each, with the same parameters; in turn, three times. Seconds are medians, those of the clock and of whole calls of
 ``fit``: Dask's include the pass that finds the classes and all that goes between the processes. "times as fast" is the
@@ -84,7 +84,7 @@ def main() -> None:
         "objective of two workers,above (%)",
         "one process, or two workers of one thread",
     )
-    n = run.pick(quick=1_000_000, full=10_000_000, tiny=8_000) // PARTS
+    sizes = run.pick(quick=(1_000_000,), full=(1_000_000, 10_000_000), tiny=(8_000,))
     epochs = run.pick(quick=5, full=5, tiny=2)
     turns = run.pick(quick=3, full=3, tiny=1)
     warnings.simplefilter("ignore")
@@ -95,30 +95,33 @@ def main() -> None:
         Client(cluster) as client,
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process,
     ):
-        homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        parts = [client.submit(made, k, n, workers=[homes[k * 2 // PARTS]], pure=False) for k in range(PARTS)]
-        client.gather([client.submit(len, part) for part in parts])
-        process.submit(whole, n).result()
-        for name in run.wanted(PROBLEMS):
-            loss, alpha = PROBLEMS[name]
-            seconds, objectives = np.empty((turns, 2)), np.empty((turns, 2))
-            for turn in range(turns):
-                seconds[turn, 0], one = process.submit(alone, n, loss, alpha, epochs, turn).result()
-                model = PegasosClassifier(loss, alpha=alpha, average=True, rounds=epochs, tol=None, random_state=turn)
-                begun = time.perf_counter()
-                model.fit(parts)
-                seconds[turn, 1] = time.perf_counter() - begun
-                for k, each in enumerate((one, model)):
-                    w = each.coef_, each.intercept_
-                    sums = client.gather([client.submit(losses, part, loss, *w) for part in parts])
-                    square = sum(float((array.astype(np.float64) ** 2).sum()) for array in w)
-                    objectives[turn, k] = alpha / 2 * square + sum(sums) / (PARTS * n)
-            ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
-            means = objectives.mean(axis=0)
-            run.row(
-                name, alpha, PARTS * n, epochs, *np.median(seconds, axis=0).tolist(), ratio, *means.tolist(),
-                100.0 * float(means[1] / means[0] - 1.0),
-            )
+        for size in sizes:
+            for name in run.wanted(PROBLEMS):
+                run.row(name, PROBLEMS[name][1], size, epochs, *compared(client, process, size // PARTS, name, epochs, turns))
+
+
+def compared(client: Client, process: ProcessPoolExecutor, n: int, name: str, epochs: int, turns: int) -> list[float]:
+    """The figures of a row, of parts of n examples."""
+    homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    parts = [client.submit(made, k, n, workers=[homes[k * 2 // PARTS]], pure=False) for k in range(PARTS)]
+    client.gather([client.submit(len, part) for part in parts])
+    process.submit(whole, n).result()
+    loss, alpha = PROBLEMS[name]
+    seconds, objectives = np.empty((turns, 2)), np.empty((turns, 2))
+    for turn in range(turns):
+        seconds[turn, 0], one = process.submit(alone, n, loss, alpha, epochs, turn).result()
+        model = PegasosClassifier(loss, alpha=alpha, average=True, rounds=epochs, tol=None, random_state=turn)
+        begun = time.perf_counter()
+        model.fit(parts)
+        seconds[turn, 1] = time.perf_counter() - begun
+        for k, each in enumerate((one, model)):
+            w = each.coef_, each.intercept_
+            sums = client.gather([client.submit(losses, part, loss, *w) for part in parts])
+            square = sum(float((array.astype(np.float64) ** 2).sum()) for array in w)
+            objectives[turn, k] = alpha / 2 * square + sum(sums) / (PARTS * n)
+    ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
+    means = objectives.mean(axis=0).tolist()
+    return [*np.median(seconds, axis=0).tolist(), ratio, *means, 100.0 * (means[1] / means[0] - 1.0)]
 
 
 if __name__ == "__main__":

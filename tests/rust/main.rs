@@ -28,3 +28,4 @@ mod refit;
 mod refusals;
 mod shapley;
 mod svmlight;
+mod unions;
