@@ -16,7 +16,7 @@ from pegasos._base import STREAM_ALPHA
 from pegasos._data import Data, as_data, rows_of
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
-from pegasos._metric import of_rows
+from pegasos._metric_machine import of_rows
 from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
 from pegasos._sparse import SparseCoefficients
 from pegasos._tuning import Tuned
