@@ -177,6 +177,23 @@ def opened(path: Path) -> AbstractContextManager[Any]:
     return open(name, "rb")
 
 
+def position(file: Any) -> int | None:
+    """How much of an open file has been read, packed bytes if it is packed; None if it has no places, as a pipe."""
+    try:
+        return os.lseek(file.fileno(), 0, os.SEEK_CUR)
+    except OSError:
+        return None
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a file; None of what has none, or is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
 def check_readable(path: Path) -> None:
     """Refuses a path that no file can be read from, in the system's words."""
     # To open a pipe takes until somebody writes to it.

@@ -21,7 +21,8 @@ import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
-from pegasos._svmlight import arrays, load_svmlight, stream
+from pegasos._passes import stream
+from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

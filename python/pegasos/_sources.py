@@ -1,0 +1,282 @@
+"""Examples of one origin, batch after batch: what all kinds of origins have in common, and pairs of any iterable.
+
+`open_source` knows the kinds: svmlight text (`_svmlight`), CSV (`_csv`), arrays of NumPy and SciPy (`_arrays`), what pyarrow
+reads (`_arrow`). `_passes` goes over a source, several times, in order or shuffled; `_cache` keeps one in a file.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pegasos._files import Path
+
+#: Features, an array or a CSR matrix, and labels; None where there are none.
+Batch: TypeAlias = tuple[Any, Any]
+
+#: What examples can come from, beside a source.
+Origin: TypeAlias = "Path | Iterable[Any] | Callable[[], Iterable[Any]]"
+
+
+class Misjudged(Exception):
+    """A guess about the origin was wrong; the next will not be."""
+
+
+class Source(ABC):
+    """Examples of one origin, batch after batch, as often as they are asked for.
+
+    One pass at a time: ``read_bytes`` is that of the last that began.
+    """
+
+    #: The size of the origin as it is read, packed bytes for a packed file; None where nobody knows.
+    n_bytes: int | None = None
+    #: How much of that the running pass has read.
+    read_bytes: int = 0
+    #: The number of rows; None as long as nobody has read them all.
+    n_rows: int | None = None
+    #: Whether there may be a second pass.
+    repeatable: bool = True
+    #: So many rows one below the other, from a multiple of it on, can be read from anywhere (`take`); None: only in order.
+    run: int | None = None
+
+    def __init__(self, name: str) -> None:
+        #: What messages call the origin.
+        self.name = name
+        self._n_features: int | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of every batch; found first if nothing but the rows tells."""
+        if self._n_features is None:
+            self.prepare()
+        assert self._n_features is not None
+        return self._n_features
+
+    def prepare(self, report: Callable[[], None] = lambda: None) -> None:
+        """Finds what has to be known before the first batch; a second time for nothing.
+
+        It may take a pass over the origin. ``report`` is then called now and then, with ``read_bytes`` as it grows.
+        """
+
+    def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
+        """A pass: batches of ``size`` rows, the last perhaps of fewer, without the first ``skip`` rows."""
+        self.prepare()
+        self.read_bytes = 0
+        with closing(self._pieces(skip)) as pieces:  # type: ignore[type-var]
+            yield from cut(pieces, size)
+
+    def unsurveyed(self, size: int) -> Iterator[Batch]:
+        """A pass as the first, for which no other is made where one will do: ``n_features`` is right when it ends.
+
+        `Misjudged` is raised where what was taken for granted is wrong: the pass is to be made again.
+        """
+        return self.batches(size)
+
+    @abstractmethod
+    def _pieces(self, skip: int) -> Iterator[Batch]:
+        """A pass in pieces of any size. When it ends, ``n_rows`` is known."""
+
+    def take(self, first: np.ndarray) -> Batch:
+        """The runs that begin at these rows, in this order, one below the other; where ``run`` is not None."""
+        raise NotImplementedError
+
+
+def part(X: Any, start: int, stop: int) -> Any:
+    """Rows from ``start`` to ``stop``, which share what they can with the others."""
+    if isinstance(X, np.ndarray):
+        return X[start:stop]
+    if start == 0 and stop == X.shape[0]:
+        return X
+    first, last = X.indptr[start], X.indptr[stop]
+    return matrix(X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first, X.shape[1])
+
+
+def matrix(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
+    """A CSR matrix of rows that ascend, at which SciPy does not look."""
+    from scipy.sparse import csr_matrix
+
+    X = csr_matrix((len(indptr) - 1, n_features), dtype=data.dtype)
+    X.data, X.indices, X.indptr = data, indices, indptr
+    X.has_sorted_indices = X.has_canonical_format = True
+    return X
+
+
+def stacked(parts: list[Batch]) -> Batch:
+    """Batches one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    matrices = [X for X, _ in parts]
+    labels = None if parts[0][1] is None else np.concatenate([y for _, y in parts])
+    if isinstance(matrices[0], np.ndarray):
+        return np.concatenate(matrices), labels
+    ends = np.cumsum([0, *(len(X.data) for X in matrices)])
+    wide = ends[-1] > np.iinfo(np.int32).max or any(X.indices.dtype == np.int64 for X in matrices)
+    index = np.int64 if wide else np.int32
+    indptr = [np.zeros(1, index), *(X.indptr[1:] + index(end) for X, end in zip(matrices, ends, strict=False))]
+    indices = np.concatenate([X.indices for X in matrices])
+    data = np.concatenate([X.data for X in matrices])
+    pointers = np.concatenate(indptr).astype(index, copy=False)
+    return matrix(data, indices.astype(index, copy=False), pointers, matrices[0].shape[1]), labels
+
+
+def cut(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """The same rows in batches of ``size``, the last perhaps of fewer."""
+    held: list[Batch] = []
+    n_held = 0
+    for X, y in pieces:
+        start, n = 0, X.shape[0]
+        while n_held + n - start >= size:
+            stop = start + size - n_held
+            held.append((part(X, start, stop), None if y is None else y[start:stop]))
+            yield stacked(held)
+            held, n_held, start = [], 0, stop
+        if start < n:
+            held.append((part(X, start, n), None if y is None else y[start:n]))
+            n_held += n - start
+    if held:
+        yield stacked(held)
+
+
+def without_first(pieces: Iterable[Batch], skip: int) -> Iterator[Batch]:
+    """The same without the first ``skip`` rows."""
+    for X, y in pieces:
+        n = X.shape[0]
+        if skip < n:
+            yield (X, y) if skip == 0 else (part(X, skip, n), None if y is None else y[skip:])
+        skip = max(0, skip - n)
+
+
+class Pairs(Source):
+    """Pairs ``(X, y)`` of an iterable, or of the fresh iterable that a callable returns for each pass.
+
+    An iterator can be read once. Matrices may have any number of rows, and are made arrays or CSR matrices of ``dtype``.
+    """
+
+    def __init__(
+        self, origin: Iterable[Any] | Callable[[], Iterable[Any]], *, dtype: Any = np.float64, n_features: int | None = None
+    ) -> None:
+        super().__init__(f"the {type(origin).__name__} of batches")
+        self._origin, self._dtype = origin, np.dtype(dtype)
+        self._n_features = n_features
+        self.repeatable = callable(origin) or iter(origin) is not origin
+        self._n_begun = 0
+        #: What was looked at before the first pass: the first pair, and the iterator behind it.
+        self._begun: tuple[list[Any], Iterator[Any]] | None = None
+        #: Whether rows are sparse, and labels are texts; None before the first pair.
+        self._kind: tuple[bool, bool | None] | None = None
+
+    def prepare(self, report: Callable[[], None] = lambda: None) -> None:
+        if self._n_features is not None:
+            return
+        rows = self._iterator()
+        first: list[Any] = []
+        for pair in rows:
+            first.append(pair)
+            if (X := self._batch(pair, 1)[0]).shape[0]:
+                self._n_features = X.shape[1]
+                break
+        self._begun = first, rows
+        if self._n_features is None:
+            raise ValueError(f"{self.name} holds no examples")
+
+    def _iterator(self) -> Iterator[Any]:
+        if not self.repeatable and self._n_begun:
+            raise ValueError(
+                f"{self.name} can be read once, and was; for several passes give a list, or a function that returns a "
+                "fresh iterator each time"
+            )
+        self._n_begun += 1
+        found = self._origin() if callable(self._origin) else self._origin
+        if not isinstance(found, Iterable):
+            raise TypeError(f"{self.name} must return an iterable of pairs (X, y), got {found!r}")
+        return iter(found)
+
+    def _pieces(self, skip: int) -> Iterator[Batch]:
+        first, rows = self._begun or ([], self._iterator())
+        self._begun = None
+        yield from without_first(self._checked(first, rows), skip)
+
+    def _checked(self, first: list[Any], rows: Iterator[Any]) -> Iterator[Batch]:
+        n, number = 0, 0
+        for some in (first, rows):
+            for pair in some:
+                number += 1
+                X, y = self._batch(pair, number)
+                n += X.shape[0]
+                if X.shape[0]:
+                    yield X, y
+        self.n_rows = n
+
+    def _batch(self, pair: Any, number: int) -> Batch:
+        """The pair of this number, counted from 1, as array or CSR matrix and labels."""
+        from scipy.sparse import issparse
+
+        from pegasos._data import from_arrow, sound
+
+        place = f"{self.name}, pair {number}"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"{place} must be a tuple (X, y), got {type(pair).__name__}")
+        X, y = from_arrow(pair[0], "X"), from_arrow(pair[1], "y")
+        try:
+            if issparse(X):
+                # Sparse rows without any stay as they are.
+                X = sound(X, [self._dtype])
+                X = X if X.shape[0] else X.tocsr().astype(self._dtype)
+            else:
+                X = np.asarray(X, dtype=self._dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{place}: {error}") from error
+        y = None if y is None else np.asarray(y)
+        if X.ndim != 2:
+            raise ValueError(f"{place}: X must have 2 dimensions, got an array of shape {X.shape}")
+        if y is not None and y.shape != (X.shape[0],):
+            raise ValueError(f"{place}: y must have shape ({X.shape[0]},) as X has {X.shape[0]} rows, got {y.shape}")
+        if X.shape[0] and self._n_features is not None and X.shape[1] != self._n_features:
+            raise ValueError(f"{place}: X must have {self._n_features} features, got {X.shape[1]}")
+        if not X.shape[0]:
+            return X, y
+        kind = issparse(X), None if y is None else y.dtype.kind in "UTO"
+        if self._kind is None:
+            self._kind = kind
+        if kind[0] != self._kind[0]:
+            raise ValueError(f"{place}: X is {_words(kind[0])}, those before are {_words(self._kind[0])}")
+        if kind[1] != self._kind[1]:
+            raise ValueError(f"{place}: y must be as those before: numbers, strings, or None in all pairs")
+        return X, y
+
+
+def _words(sparse: bool) -> str:
+    return "sparse" if sparse else "dense"
+
+
+def open_source(
+    origin: Origin | Source,
+    *,
+    label: Any = -1,
+    format: str | None = None,
+    dtype: Any = np.float64,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    n_jobs: int | None = None,
+) -> Source:
+    """The source of a path, an iterable of pairs, or a callable that returns such iterables.
+
+    Parameters as for `pegasos.io.stream`. Arguments are checked at once, the file is opened when it is needed.
+    """
+    from pegasos._svmlight import SvmlightSource
+
+    if isinstance(origin, Source):
+        return origin
+    if isinstance(origin, str | os.PathLike):
+        return SvmlightSource(
+            origin, label=label, dtype=dtype, n_features=n_features, zero_based=zero_based, n_jobs=n_jobs
+        )
+    if callable(origin) or isinstance(origin, Iterable):
+        return Pairs(origin, dtype=dtype, n_features=n_features)
+    raise TypeError(f"source must be a path, an iterable of pairs (X, y), or a function that returns one, got {origin!r}")
