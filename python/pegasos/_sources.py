@@ -107,6 +107,18 @@ def matrix(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features
     return X
 
 
+def ascending(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
+    """A CSR matrix of rows that may be in any order, of arrays that nobody else has, with columns that are all there."""
+    from scipy.sparse import csr_matrix
+
+    # As SciPy would have them.
+    wide = max(n_features, len(data)) > np.iinfo(np.int32).max
+    index = np.int64 if wide else np.int32
+    X = csr_matrix((data, indices.astype(index, copy=False), indptr.astype(index, copy=False)), shape=(len(indptr) - 1, n_features))
+    X.sum_duplicates()
+    return X
+
+
 def stacked(parts: list[Batch]) -> Batch:
     """Batches one below the other."""
     if len(parts) == 1:
@@ -251,8 +263,33 @@ class Pairs(Source):
         return X, y
 
 
+def is_arrow(origin: Any) -> bool:
+    """Whether this is a table or a dataset of pyarrow."""
+    return type(origin).__module__.split(".")[0] == "pyarrow" and hasattr(origin, "schema")
+
+
 def _words(sparse: bool) -> str:
     return "sparse" if sparse else "dense"
+
+
+#: The formats of files, and the endings that tell them; any other ending is svmlight's.
+FORMATS = {
+    "svmlight": (".svm", ".svmlight", ".libsvm", ".txt"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+}
+
+
+def format_of(path: Path) -> str:
+    """The format of a file by its ending; "folder" for a folder."""
+    if os.path.isdir(path):
+        return "folder"
+    name = os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
+    return next((format for format, endings in FORMATS.items() if name.endswith(endings)), "svmlight")
 
 
 def open_source(
@@ -263,20 +300,86 @@ def open_source(
     dtype: Any = np.float64,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
+    hashing: Any = None,
+    cache: bool | Path | None = None,
     n_jobs: int | None = None,
 ) -> Source:
     """The source of a path, an iterable of pairs, or a callable that returns such iterables.
 
     Parameters as for `pegasos.io.stream`. Arguments are checked at once, the file is opened when it is needed.
     """
-    from pegasos._svmlight import SvmlightSource
-
     if isinstance(origin, Source):
         return origin
+    if format not in (None, *FORMATS):
+        raise ValueError(f"format must be one of {', '.join(FORMATS)} or None, got {format!r}")
+    if np.dtype(dtype).name not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
     if isinstance(origin, str | os.PathLike):
+        kind = format or format_of(origin)
+    elif is_arrow(origin):
+        kind = "arrow"
+    elif callable(origin) or isinstance(origin, Iterable):
+        kind = "pairs"
+    else:
+        raise TypeError(
+            f"source must be a path, an iterable of pairs (X, y), or a function that returns one, got {origin!r}"
+        )
+    _check_goes_with(kind, "n_features", n_features is not None, ("svmlight", "pairs"))
+    _check_goes_with(kind, "zero_based", zero_based != "auto", ("svmlight",))
+    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow", "folder"))
+    found = _opened(kind, origin, label, dtype, n_features, zero_based, hashing, n_jobs)
+    if cache is None or cache is False:
+        return found
+    from pegasos._cache import CachedSource
+
+    if not isinstance(origin, str | os.PathLike) or not found.repeatable:
+        raise ValueError(f"cache must be None for {found.name}: nothing tells when it has become another")
+    key = {"label": str(label), "format": kind, "dtype": np.dtype(dtype).name}
+    key |= {"n_features": str(n_features), "zero_based": str(zero_based)}
+    if hashing is not None:
+        from pegasos._hashing import Hasher
+
+        key["hashing"] = Hasher(hashing, dtype).describe()
+    return CachedSource(found, origin, None if cache is True else cache, key)
+
+
+def _opened(
+    kind: str,
+    origin: Any,
+    label: Any,
+    dtype: Any,
+    n_features: int | None,
+    zero_based: bool | Literal["auto"],
+    hashing: Any,
+    n_jobs: int | None,
+) -> Source:
+    if kind == "pairs":
+        return Pairs(origin, dtype=dtype, n_features=n_features)
+    if kind == "svmlight":
+        from pegasos._svmlight import SvmlightSource
+
         return SvmlightSource(
             origin, label=label, dtype=dtype, n_features=n_features, zero_based=zero_based, n_jobs=n_jobs
         )
-    if callable(origin) or isinstance(origin, Iterable):
-        return Pairs(origin, dtype=dtype, n_features=n_features)
-    raise TypeError(f"source must be a path, an iterable of pairs (X, y), or a function that returns one, got {origin!r}")
+    if kind in ("npy", "npz"):
+        from pegasos._arrays import ArraySource
+
+        return ArraySource(origin, label=label, dtype=dtype)
+    hasher = None
+    if hashing is not None:
+        from pegasos._hashing import Hasher
+
+        hasher = Hasher(hashing, dtype)
+    if kind in ("csv", "tsv"):
+        from pegasos._csv import CsvSource
+
+        return CsvSource(origin, delimiter="," if kind == "csv" else "\t", label=label, dtype=dtype, hasher=hasher)
+    from pegasos._arrow import ArrowSource
+
+    given = {"parquet": "parquet", "arrow": "ipc"}.get(kind) if isinstance(origin, str | os.PathLike) else None
+    return ArrowSource(origin, format=given, label=label, dtype=dtype, hasher=hasher)
+
+
+def _check_goes_with(kind: str, name: str, given: bool, kinds: tuple[str, ...]) -> None:
+    if given and kind not in kinds:
+        raise ValueError(f"{name} goes with {', '.join(kinds)}, not with {kind}, which tells it")

@@ -10,23 +10,18 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
-import reprlib
 import warnings
-from array import array
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
+from pegasos._csv import Lines, label_column, read_csv, text_of
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
 from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from scipy.sparse import csr_matrix
     from sklearn.pipeline import Pipeline
 
@@ -275,7 +270,7 @@ def read(
             if kind == "npz":
                 found = _read_npz(path, label, model)
             else:
-                found = _read_csv(path, "\t" if kind == "tsv" else ",", label, model)
+                found = Table(*read_csv(path, "\t" if kind == "tsv" else ",", label, model))
     with naming(path):
         return _fitting(found, model)
 
@@ -305,11 +300,11 @@ def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: st
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
     """
     if model.takes_texts:
-        with naming(path), _text(path) as file:
+        with naming(path), text_of(path) as file:
             kind = format or os.path.basename(path).lower().rpartition(".")[2]
             if kind not in ("csv", "tsv"):
-                return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
-            lines = csv.reader(_Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
+                return Table([line.rstrip("\r\n") for line in Lines(file)], None, None)
+            lines = csv.reader(Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
             return _texts_of([cells for cells in lines if cells], label, model)
     if (format or _format_of(path)) != "svmlight" or label not in (-1, None):
         return read(path, label=label, model=model, format=format)
@@ -324,7 +319,7 @@ def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Tab
     if not rows:
         raise ValueError("it holds no examples")
     alone = len(rows[0]) == 1
-    column = None if alone else _label_column(rows[0], label, model)
+    column = None if alone else label_column(rows[0], label, model)
     if any(len(cells) != len(rows[0]) for cells in rows) or len(rows[0]) != 1 + (column is not None):
         raise ValueError("it must have one column of texts beside the label, or none but that")
     texts = [cells[0 if column != 0 else 1] for cells in rows]
@@ -343,10 +338,6 @@ _SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 #: What `read` knows.
 _FORMATS = ("svmlight", "csv", "tsv", "npz")
 
-#: Bytes or characters of a line, at most: as one Python string takes many times as much.
-_LONGEST_LINE = 1 << 24
-
-
 def _format_of(path: Path) -> str:
     """The format that the ending of a path tells."""
     name = os.path.basename(path).lower()
@@ -362,33 +353,6 @@ def _format_of(path: Path) -> str:
         f"{os.fspath(path)}: the ending must be one of {', '.join(_SVMLIGHT)} (also with .gz "
         "or .bz2), .csv, .tsv, .npz"
     )
-
-
-@contextmanager
-def _text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """A file of text."""
-    with opened(path) as content:
-        file = io.TextIOWrapper(content, "utf-8-sig", newline="")
-        try:
-            yield file
-        finally:
-            # What is not ours, as the standard input, stays open.
-            file.detach()
-
-
-class _Lines:
-    """The lines of a file, which knows at which it is; what comes before the first character is left out."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.number = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        while line := self._file.readline(_LONGEST_LINE + 1):
-            self.number += 1
-            if len(line) > _LONGEST_LINE:
-                raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
-            yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
 
 
 def _fitting(table: Table, model: Any) -> Table:
@@ -470,143 +434,3 @@ def _csr_of(file: np.lib.npyio.NpzFile) -> csr_matrix:
     X = csr_matrix((file["data"], file["indices"], file["indptr"]), shape=shape)
     X.check_format(full_check=True)
     return X
-
-
-def _read_csv(path: Path, delimiter: str, label: str | int | None, model: Any) -> Table:
-    with _text(path) as file:
-        lines = csv.reader(
-            _Lines(file), delimiter=delimiter, skipinitialspace=True, strict=True
-        )
-        rows = ((lines.line_num, cells) for cells in lines if cells)
-        first = next(rows, None)
-        if first is None:
-            raise ValueError("it holds no examples")
-        first_line, cells = first
-        column = _label_column(cells, label, model)
-        header = _without(cells, column)
-        if not header:
-            raise ValueError("it has no feature beside the label; is the delimiter right?")
-        headed = isinstance(label, str) or not any(map(_is_number, header))
-        reader = _CsvRows(len(cells), first_line, column)
-        if not headed:
-            reader.add(first_line, cells)
-        for line, cells in rows:
-            reader.add(line, cells)
-    words = model.classes_ if model is not None and model.classes_.dtype.kind in "UO" else []
-    if not headed and _heads(reader.labels) and reader.labels[0] not in words:
-        headed = True
-        reader.drop_first()
-    X, y = reader.arrays(text=len(words) > 0)
-    return Table(X, y, header if headed else None)
-
-
-def _label_column(cells: list[str], label: str | int | None, model: Any) -> int | None:
-    """The number of the label's column, by the cells of the first line."""
-    n = len(cells)
-    if label is None or (label == -1 and model is not None and n == model.n_features_in_):
-        return None
-    if isinstance(label, str):
-        names = [cell.strip() for cell in cells]
-        if names.count(label) != 1:
-            if label not in names and any(map(_is_number, names)):
-                said = reprlib.repr(", ".join(names))
-                raise ValueError(
-                    f"it has no header to name a column {label!r}: its first line is {said}; give the number of "
-                    "the column"
-                )
-            count = names.count(label)
-            raise ValueError(f"it has {count} columns {label!r}; it has {', '.join(names)}")
-        return names.index(label)
-    if not -n <= label < n:
-        raise ValueError(f"it has {n} columns, none of number {label}")
-    return label % n
-
-
-def _heads(labels: Sequence[str]) -> bool:
-    """Whether the first of the labels is a heading: the one that is a word, where the others are numbers."""
-    if len(labels) < 2 or not any(map(str.isalpha, labels[0])):
-        return False
-    numbers = map(_is_number, labels)
-    return not next(numbers) and all(numbers)
-
-
-def _without(cells: list[str], column: int | None) -> list[str]:
-    return [cell.strip() for i, cell in enumerate(cells) if i != column]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-#: So many digits that an int64 may hold it.
-_WHOLE = re.compile("[+-]?[0-9]{1,19}")
-
-
-class _CsvRows:
-    """Gathers the rows of a text file, and knows which line and column is at fault."""
-
-    def __init__(self, n_columns: int, first_line: int, column: int | None) -> None:
-        self.n_columns, self.first_line, self.column = n_columns, first_line, column
-        self.values = array("d")
-        self.labels: list[str] = []
-        # Few labels are different: one string for each will do.
-        self.kinds: dict[str, str] = {}
-        self.lines = array("q")
-
-    def add(self, line: int, cells: list[str]) -> None:
-        if len(cells) != self.n_columns:
-            raise ValueError(
-                f"line {line} has {len(cells)} columns, line {self.first_line} has {self.n_columns}"
-            )
-        self.lines.append(line)
-        if self.column is not None:
-            label = cells.pop(self.column).strip()
-            self.labels.append(self.kinds.setdefault(label, label))
-        try:
-            self.values.extend(map(float, cells))
-        except ValueError:
-            bad = next(i for i, cell in enumerate(cells) if not _is_number(cell))
-            cell = cells[bad].strip()
-            fault = f"{cell!r} is not a number" if cell else "the value is missing"
-            raise ValueError(f"{self.place(-1, self.column_of(bad))}: {fault}") from None
-
-    def column_of(self, feature: int) -> int:
-        return feature + (self.column is not None and feature >= self.column)
-
-    def place(self, row: int, column: int) -> str:
-        return f"line {self.lines[row]}, column {column + 1}"
-
-    def drop_first(self) -> None:
-        del self.values[: self.n_columns - 1], self.labels[0], self.lines[0]
-
-    def arrays(self, *, text: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Features and labels, the latter as strings if ``text``."""
-        if not self.lines:
-            raise ValueError("it holds no examples, only a header")
-        X = np.frombuffer(self.values, dtype=np.float64).reshape(len(self.lines), -1)
-        finite = np.isfinite(X)
-        if not finite.all():
-            row, feature = np.argwhere(~finite)[0]
-            place, value = self.place(row, self.column_of(feature)), X[row, feature]
-            raise ValueError(f"{place}: {value} is not a finite number")
-        return X, None if self.column is None else self._labels(text, self.column)
-
-    def _labels(self, text: bool, column: int) -> np.ndarray:
-        kinds = set(self.labels)
-        if "" in kinds:
-            row = self.labels.index("")
-            raise ValueError(f"{self.place(row, column)}: the label is missing")
-        if text or not all(map(_is_number, kinds)):
-            return np.array(self.labels)
-        if all(_WHOLE.fullmatch(kind) and abs(int(kind)) < 2**63 for kind in kinds):
-            return np.array(list(map(int, self.labels)), dtype=np.int64)
-        y = np.array(list(map(float, self.labels)))
-        if not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            place = self.place(row, column)
-            raise ValueError(f"{place}: the label {y[row]} is not a finite number")
-        return y
