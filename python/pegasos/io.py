@@ -38,7 +38,7 @@ def save(estimator: Estimator | Pipeline, path: Path) -> None:
     The file holds the parameters, the classes, what the last fit found (objective, duality gap,
     loss curve, numbers of steps and epochs) and the whole state of training, so that `load` gives
     an estimator that predicts the same to the last bit, and whose ``partial_fit`` goes on as that
-    of the original would. The file appears at once or not at all: a save that fails or is killed leaves what was
+    of the original would, on a budget up to rounding. The file appears at once or not at all: a save that fails or is killed leaves what was
     at ``path`` as it was; the next one clears away what it may have left beside it.
 
     Parameters
