@@ -42,6 +42,8 @@ class Source(ABC):
     n_rows: int | None = None
     #: Whether there may be a second pass.
     repeatable: bool = True
+    #: Whether labels are ints in batches where they are whole numbers, and floats in others.
+    labels_vary: bool = False
     #: So many rows one below the other, from a multiple of it on, can be read from anywhere (`take`); None: only in order.
     run: int | None = None
 
@@ -238,10 +240,13 @@ class Pairs(Source):
         try:
             if issparse(X):
                 # Sparse rows without any stay as they are.
-                X = sound(X, [self._dtype])
-                X = X if X.shape[0] else X.tocsr().astype(self._dtype)
+                X = sound(X, [self._dtype]) if X.shape[0] else X
             else:
-                X = np.asarray(X, dtype=self._dtype)
+                X = np.asarray(X)
+            if X.dtype.kind == "c":
+                raise ValueError("X must hold real numbers, got complex ones")
+            if not issparse(X):
+                X = X.astype(self._dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place}: {error}") from error
         y = None if y is None else np.asarray(y)
@@ -260,7 +265,14 @@ class Pairs(Source):
             raise ValueError(f"{place}: X is {_words(kind[0])}, those before are {_words(self._kind[0])}")
         if kind[1] != self._kind[1]:
             raise ValueError(f"{place}: y must be as those before: numbers, strings, or None in all pairs")
-        return X, y
+        if not kind[0]:
+            return X, y
+        # Arrays of our own, which nobody changes after they were looked at.
+        data, indices, indptr = X.data.copy(), X.indices.copy(), X.indptr - X.indptr[0]
+        if len(indices) and not 0 <= indices.min() <= indices.max() < X.shape[1]:
+            bad = indices[(indices < 0) | (indices >= X.shape[1])][0]
+            raise ValueError(f"{place}: X has no column {bad}, it has {X.shape[1]}")
+        return ascending(data, indices, indptr, X.shape[1]), y
 
 
 def is_arrow(origin: Any) -> bool:
