@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._files import BROKEN, replacing, why
-from pegasos._sources import Batch, Misjudged, Source, cut, matrix, part, without_first
+from pegasos._sources import Batch, Misjudged, Source, cut, matrix, part, whole_labels, without_first
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -41,13 +41,18 @@ _HEADER = struct.Struct("<8sIIQQQI")
 #: Where blocks begin.
 _BEGIN = 64
 
-#: Bytes of a block, about; and rows of a batch while it is written, of which runs are a part.
+#: Bytes of a block, about; its rows, at most, as windows are better mixed of many runs; and rows of a batch while it is written.
 _BLOCK = 1 << 16
+_RUN = 256
 _BATCH = 1024
 
 
 class _Stale(Exception):
     """Why a file cannot be used."""
+
+
+class _Foreign(_Stale):
+    """A file of something else."""
 
 
 class CachedSource(Source):
@@ -60,6 +65,7 @@ class CachedSource(Source):
         if os.path.realpath(self.cache) == os.path.realpath(self._path):
             raise ValueError(f"cache must be another file than the source, got {self.cache}")
         self._file: _File | None = None
+        self.labels_vary = source.labels_vary
 
     def prepare(self, report: Callable[[], None] = lambda: None) -> None:
         if self._file is not None:
@@ -71,6 +77,8 @@ class CachedSource(Source):
             self._file = _File(self.cache, wanted)
         except FileNotFoundError:
             pass
+        except _Foreign as foreign:
+            raise ValueError(f"{self.cache}: {foreign}, and stays as it is") from None
         except _Stale as stale:
             warnings.warn(f"{self.cache}: {stale}; it is written anew", UserWarning, stacklevel=2)
         if self._file is None:
@@ -105,7 +113,8 @@ class CachedSource(Source):
     def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
         self.prepare()
         self.read_bytes = 0
-        yield from cut(self._in_order(size, skip), size)
+        for X, y in cut(self._in_order(size, skip), size):
+            yield X, whole_labels(y) if self.labels_vary else y
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
         return self._in_order(_BATCH, skip)
@@ -170,7 +179,7 @@ class _Writer:
         dense = isinstance(X, np.ndarray)
         size = X.nbytes if dense else (X.indices.itemsize + X.data.itemsize) * len(X.data)
         each = 12 + size // X.shape[0]
-        self._run = 1 << min(_BATCH, max(1, _BLOCK // each)).bit_length() - 1
+        self._run = 1 << min(_RUN, max(1, _BLOCK // each)).bit_length() - 1
         index = "int64" if self.is_wide else "int32"
         kind = "none" if y is None else "text" if y.dtype.kind in "UTO" else "numbers"
         self._about = {
@@ -240,15 +249,18 @@ class _File:
         except _Stale:
             self._close()
             raise
-        except (*BROKEN, OSError) as error:
+        except BROKEN as error:
             self._close()
-            raise _Stale(f"it is damaged: {why(error)}" if isinstance(error, ValueError) else why(error)) from error
+            raise _Stale(f"it is damaged: {why(error)}") from error
+        except OSError as error:
+            self._close()
+            raise OSError(error.errno, error.strerror, self.path) from None
 
     def _read_directory(self, wanted: dict[str, Any]) -> None:
         size = os.fstat(self._fd).st_size
         header = self._bytes_at(0, min(size, _HEADER.size))
-        if header[:8] != _MAGIC:
-            raise _Stale("it is no cache of pegasos")
+        if header and header[:8] != _MAGIC:
+            raise _Foreign("it is no cache of pegasos")
         if len(header) < _HEADER.size:
             raise ValueError("it ends too early")
         _, version, checksum, begin, length, text_length, own = _HEADER.unpack(header)
@@ -346,11 +358,8 @@ class _File:
             return None
         if self._kind == "text":
             return self._texts[labels]
-        if self._label_dtype != "whole":
-            return labels.astype(self._label_dtype, copy=False)
-        from pegasos._svmlight import whole_labels
-
-        return whole_labels(labels)
+        # Which are ints is for batches to say.
+        return labels if self._label_dtype == "whole" else labels.astype(self._label_dtype, copy=False)
 
     def _fill(self, buffers: list[memoryview], offset: int) -> None:
         """Reads from a place on, into these buffers."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pegasos._sources import Batch, Source, cut, open_source, without_first
+from pegasos._sources import Batch, Source, cut, open_source, whole_labels, without_first
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -61,7 +61,8 @@ def passes(
         if window is None:
             yield from source.batches(size, skip)
         else:
-            yield from cut(_windows(source, window, [seed, number], skip), size)
+            for X, y in cut(_windows(source, window, [seed, number], skip), size):
+                yield X, whole_labels(y) if source.labels_vary else y
         skip = max(0, skip - (source.n_rows or 0))
 
 

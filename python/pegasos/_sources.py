@@ -121,6 +121,14 @@ def ascending(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_featu
     return X
 
 
+def whole_labels(labels: Any) -> Any:
+    """The labels, as ints if they are whole numbers."""
+    if labels is None or labels.dtype != np.float64:
+        return labels
+    is_whole = np.all(np.abs(labels) < 2**53) and np.all(labels == np.trunc(labels))
+    return labels.astype(np.int64) if is_whole else labels
+
+
 def stacked(parts: list[Batch]) -> Batch:
     """Batches one below the other."""
     if len(parts) == 1:
@@ -239,8 +247,8 @@ class Pairs(Source):
         X, y = from_arrow(pair[0], "X"), from_arrow(pair[1], "y")
         try:
             if issparse(X):
-                # Sparse rows without any stay as they are.
-                X = sound(X, [self._dtype]) if X.shape[0] else X
+                # Of arrays of our own, which nobody changes after they were looked at.
+                X = sound(X.copy() if X.format == "csr" else X, [self._dtype])
             else:
                 X = np.asarray(X)
             if X.dtype.kind == "c":
@@ -267,8 +275,7 @@ class Pairs(Source):
             raise ValueError(f"{place}: y must be as those before: numbers, strings, or None in all pairs")
         if not kind[0]:
             return X, y
-        # Arrays of our own, which nobody changes after they were looked at.
-        data, indices, indptr = X.data.copy(), X.indices.copy(), X.indptr - X.indptr[0]
+        data, indices, indptr = X.data, X.indices, X.indptr
         if len(indices) and not 0 <= indices.min() <= indices.max() < X.shape[1]:
             bad = indices[(indices < 0) | (indices >= X.shape[1])][0]
             raise ValueError(f"{place}: X has no column {bad}, it has {X.shape[1]}")

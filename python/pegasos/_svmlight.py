@@ -16,7 +16,7 @@ import numpy as np
 
 from pegasos._core import Svmlight
 from pegasos._files import naming, opened, position, size_of
-from pegasos._sources import Misjudged, Source
+from pegasos._sources import Misjudged, Source, whole_labels
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -369,12 +369,6 @@ def _with_labels(
 ) -> Arrays:
     """The arrays, whole labels as ints."""
     return Arrays(data, indices, indptr, n_features, whole_labels(labels))
-
-
-def whole_labels(labels: np.ndarray) -> np.ndarray:
-    """The labels, as ints if they are whole numbers."""
-    is_whole = np.all(np.abs(labels) < 2**53) and np.all(labels == np.trunc(labels))
-    return labels.astype(np.int64) if is_whole else labels
 
 
 def _matrix(found: Arrays) -> csr_matrix:
