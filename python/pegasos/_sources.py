@@ -42,6 +42,8 @@ class Source(ABC):
     n_rows: int | None = None
     #: Whether there may be a second pass.
     repeatable: bool = True
+    #: Whether labels are ints in batches where they are whole numbers, and floats in others.
+    labels_vary: bool = False
     #: So many rows one below the other, from a multiple of it on, can be read from anywhere (`take`); None: only in order.
     run: int | None = None
 
@@ -117,6 +119,14 @@ def ascending(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_featu
     X = csr_matrix((data, indices.astype(index, copy=False), indptr.astype(index, copy=False)), shape=(len(indptr) - 1, n_features))
     X.sum_duplicates()
     return X
+
+
+def whole_labels(labels: Any) -> Any:
+    """The labels, as ints if they are whole numbers."""
+    if labels is None or labels.dtype != np.float64:
+        return labels
+    is_whole = np.all(np.abs(labels) < 2**53) and np.all(labels == np.trunc(labels))
+    return labels.astype(np.int64) if is_whole else labels
 
 
 def stacked(parts: list[Batch]) -> Batch:
@@ -237,11 +247,14 @@ class Pairs(Source):
         X, y = from_arrow(pair[0], "X"), from_arrow(pair[1], "y")
         try:
             if issparse(X):
-                # Sparse rows without any stay as they are.
-                X = sound(X, [self._dtype])
-                X = X if X.shape[0] else X.tocsr().astype(self._dtype)
+                # Of arrays of our own, which nobody changes after they were looked at.
+                X = sound(X.copy() if X.format == "csr" else X, [self._dtype])
             else:
-                X = np.asarray(X, dtype=self._dtype)
+                X = np.asarray(X)
+            if X.dtype.kind == "c":
+                raise ValueError("X must hold real numbers, got complex ones")
+            if not issparse(X):
+                X = X.astype(self._dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place}: {error}") from error
         y = None if y is None else np.asarray(y)
@@ -260,7 +273,13 @@ class Pairs(Source):
             raise ValueError(f"{place}: X is {_words(kind[0])}, those before are {_words(self._kind[0])}")
         if kind[1] != self._kind[1]:
             raise ValueError(f"{place}: y must be as those before: numbers, strings, or None in all pairs")
-        return X, y
+        if not kind[0]:
+            return X, y
+        data, indices, indptr = X.data, X.indices, X.indptr
+        if len(indices) and not 0 <= indices.min() <= indices.max() < X.shape[1]:
+            bad = indices[(indices < 0) | (indices >= X.shape[1])][0]
+            raise ValueError(f"{place}: X has no column {bad}, it has {X.shape[1]}")
+        return ascending(data, indices, indptr, X.shape[1]), y
 
 
 def is_arrow(origin: Any) -> bool:

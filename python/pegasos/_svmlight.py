@@ -16,7 +16,7 @@ import numpy as np
 
 from pegasos._core import Svmlight
 from pegasos._files import naming, opened, position, size_of
-from pegasos._sources import Misjudged, Source
+from pegasos._sources import Misjudged, Source, whole_labels
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ _PIECE = 1024
 class SvmlightSource(Source):
     """The rows of an svmlight file. What is not said of features and indices takes a pass of its own."""
 
+    labels_vary = True
+
     def __init__(
         self,
         path: Path,
@@ -366,8 +368,7 @@ def _with_labels(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int, labels: np.ndarray
 ) -> Arrays:
     """The arrays, whole labels as ints."""
-    is_whole = np.all(np.abs(labels) < 2**53) and np.all(labels == np.trunc(labels))
-    return Arrays(data, indices, indptr, n_features, labels.astype(np.int64) if is_whole else labels)
+    return Arrays(data, indices, indptr, n_features, whole_labels(labels))
 
 
 def _matrix(found: Arrays) -> csr_matrix:
