@@ -89,6 +89,11 @@ impl<'a, S: Scalar> Examples<'a, S> {
         self.weight.map_or(1.0, |w| w.iter().sum::<f64>() / w.len().max(1) as f64)
     }
 
+    /// The largest weight: 1 where none are given.
+    pub fn heaviest(&self) -> f64 {
+        self.weight.map_or(1.0, |w| w.iter().copied().fold(0.0, f64::max))
+    }
+
     /// Refuses data of another number of examples than there are dual variables for.
     pub(crate) fn check_len(&self, n_examples: usize) -> Result<(), Error> {
         if self.len() != n_examples {

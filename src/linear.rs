@@ -416,8 +416,12 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         memory::check::<f64>("a copy of the average of w", &[averages])
     }
 
+    fn norm2_of_row(&self, norm2: f64) -> f64 {
+        norm2 + self.constant.powi(2)
+    }
+
     fn survives(&self, norm2: f64, total: f64) -> bool {
-        let x = (norm2 + self.constant.powi(2)).sqrt();
+        let x = self.norm2_of_row(norm2).sqrt();
         let reach = self.scale.norm2.max(0.0).sqrt() + total * x;
         // False for NaN too.
         reach * reach.max(x) <= S::LARGEST

@@ -117,6 +117,12 @@ pub trait Loss: Sync {
     fn steepest(&self) -> f64 {
         f64::INFINITY
     }
+    /// Of a loss whose slopes have no bound, but whose curvature has: what [`steepest`](Loss::steepest) would be at w = 0, and
+    /// the curvature by a score. Steps that are shorter than 2 over the curvature bring w no further from what an example
+    /// wants than it was; so |w| grows as if each were taken at w = 0.
+    fn smooth(&self) -> Option<(f64, f64)> {
+        None
+    }
     /// The radius of a ball that holds the minimiser: what projection projects on.
     fn radius(&self, lambda: f64, mean_weight: f64) -> f64 {
         (self.radius2() * mean_weight / lambda).sqrt()
@@ -131,6 +137,10 @@ pub trait MarginLoss: Sync + Copy {
     fn conjugate(self, a: f64) -> f64;
     /// `sup -l'(m)`.
     fn max_slope(self) -> f64;
+    /// `-l'(0)` and `sup l''(m)`, where slopes have no bound.
+    fn smooth(self) -> Option<(f64, f64)> {
+        None
+    }
     /// `sup -l'(m) m`.
     fn radius2(self) -> f64;
     /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
@@ -191,6 +201,9 @@ impl MarginLoss for SquaredHinge {
     }
     fn max_slope(self) -> f64 {
         f64::INFINITY
+    }
+    fn smooth(self) -> Option<(f64, f64)> {
+        Some((2.0, 2.0))
     }
     fn radius2(self) -> f64 {
         0.5
@@ -301,6 +314,9 @@ impl MarginLoss for AnyLoss {
     fn max_slope(self) -> f64 {
         any!(self, l => l.max_slope())
     }
+    fn smooth(self) -> Option<(f64, f64)> {
+        any!(self, l => l.smooth())
+    }
     fn is_hinge(self) -> bool {
         self == AnyLoss::Hinge
     }
@@ -365,6 +381,9 @@ impl<M: MarginLoss> Loss for Binary<M> {
     }
     fn steepest(&self) -> f64 {
         self.loss.max_slope()
+    }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        self.loss.smooth()
     }
     fn hinge_sign(&self, _: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))

@@ -76,4 +76,7 @@ impl Loss for Multiclass {
     fn steepest(&self) -> f64 {
         any!(self, loss => loss.steepest())
     }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        any!(self, loss => loss.smooth())
+    }
 }

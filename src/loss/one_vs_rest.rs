@@ -88,4 +88,8 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
     fn steepest(&self) -> f64 {
         self.loss.max_slope() * self.problems() as f64
     }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        let of_all = |(slope, curvature)| (slope * self.problems() as f64, curvature);
+        self.loss.smooth().map(of_all)
+    }
 }

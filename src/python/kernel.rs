@@ -366,8 +366,8 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         KernelProblem::map_by(self, metric, n_rows)
     }
 
-    fn survives(&self, norm2: f64, weight: f64) -> bool {
-        self.trainer().survives(norm2, weight)
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
+        self.trainer().survives(norm2, heaviest, weight)
     }
 
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error> {

@@ -364,8 +364,8 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         }
     }
 
-    fn survives(&self, norm2: f64, weight: f64) -> bool {
-        self.trainers().all(|trainer| trainer.survives(norm2, weight))
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
+        self.trainers().all(|trainer| trainer.survives(norm2, heaviest, weight))
     }
 
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error> {

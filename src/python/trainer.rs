@@ -31,7 +31,7 @@ pub(super) trait Problem: Any + Send {
     /// What is known without work.
     fn facts(&self) -> Facts;
     /// See [`crate::Trainer::survives`].
-    fn survives(&self, norm2: f64, weight: f64) -> bool;
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool;
     /// What predicts.
     fn model(&mut self) -> Result<Frozen, Error>;
     /// All that it holds, but for ledgers and dual variables.
@@ -298,8 +298,8 @@ impl Trainer {
     /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
     /// these rows can overflow, in whatever order.
     fn survives(&self, py: Python<'_>, examples: PyRef<'_, Examples>) -> PyResult<bool> {
-        let (norm2, weight) = examples.sizes(py)?;
-        Ok(self.with(py, |problem| problem.survives(norm2, weight)))
+        let (norm2, heaviest, weight) = examples.sizes(py)?;
+        Ok(self.with(py, |problem| problem.survives(norm2, heaviest, weight)))
     }
 
     /// Scores of rows, one after the other.
