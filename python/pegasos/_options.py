@@ -90,6 +90,9 @@ _READING = [
     Option("--label --target COLUMN", None, _column, _NONE,
         "the column of a table that holds the labels: its name in the header, or its number, counted "
         "from 0, or from the end if negative; 'none' if there is none (default: the last)", -1),
+    Option("--hashing N", None, _ROWS, _NONE,
+        "make N features of the columns of a table by hashing their names and, of strings, what they hold, as "
+        "scikit-learn's FeatureHasher does: the same N for all that a model is to see"),
 ]
 
 #: Stands for the heading of options that exclude one another.
@@ -240,6 +243,8 @@ examples:
   pegasos train train.svm -o model.safetensors --alpha 1e-5 --test-size 0.1
   pegasos train iris.csv -o iris.safetensors --label species --loss log_loss --alpha 0.01 --seed 0
   pegasos train letters.csv -o letters.safetensors --kernel rbf --gamma 0.25 --budget 500
+  pegasos train large.svm -o large.safetensors --passes 5 --cache --resume
+  pegasos train large.parquet -o large.safetensors --target label --kernel rbf --budget 1000 --passes 3
   pegasos predict iris.safetensors new.csv --proba -o probabilities.tsv
   pegasos export iris.safetensors -o iris.h --name iris
 
@@ -247,6 +252,8 @@ DATA is told by its ending:
   .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2
   .csv .tsv                     with or without a header; the last column is the label, or --label
   .npz                          arrays X and y, or X_train and y_train, or a CSR matrix's and y
+  .npy                          an array; the last column is the label, or --label
+  .parquet .arrow .feather      tables; a folder of Parquet files, too; needs pyarrow
   a text on each line           for models that begin with a HashingVectorizer; or a .csv of texts and labels
 or by --format. "-" is the standard input, in svmlight format unless --format says another.
 """

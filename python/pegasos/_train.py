@@ -33,8 +33,9 @@ _LARGE, _PASSES = 1 << 30, 3
 #: Bytes that the numbers of a window of dense rows may take; and support vectors of a machine without a budget of its own.
 _WINDOW_BYTES, _BUDGET = 1 << 26, 1000
 
-#: Of so many examples of a window it is seen whether they would have been right, before they are learned from.
-_TRIED = 1000
+#: Of so many examples of a window it is seen whether they would have been right, before they are learned from; of each of the
+#: first so many windows, then of one in as many: to score takes a model that is made of all weights.
+_TRIED, _OFTEN = 1000, 10
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -123,7 +124,8 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
 def _examples(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """All of them."""
     if arguments.n_features is None:
-        return io.read(arguments.data, label=arguments.label, format=arguments.format)[:2]
+        how = {name: getattr(arguments, name) for name in ("label", "format", "hashing")}
+        return io.read(arguments.data, **how)[:2]
     if (arguments.format or format_of(arguments.data)) != "svmlight":
         raise ValueError("--n-features is for svmlight files, others say how many features they have")
     return io.load_svmlight(arguments.data, n_features=arguments.n_features)
@@ -173,6 +175,7 @@ class _Course:
             format=arguments.format,
             dtype=np.float32 if arguments.float32 else np.float64,
             n_features=arguments.n_features,
+            hashing=arguments.hashing,
             # As the format wants it, where nobody can look first.
             **({} if self._is_file or self.format != "svmlight" else {"zero_based": False}),
             cache=arguments.cache_file or bool(arguments.cache),
@@ -311,8 +314,9 @@ class _Course:
 
     def _try(self, X: Any, y: np.ndarray) -> None:
         """Looks whether the model would have been right about examples that are new to it."""
-        known = getattr(self.estimator, "classes_", ())
-        if len(known) < 2 or (self.source.n_rows is not None and self.met >= self.source.n_rows):
+        known, window = getattr(self.estimator, "classes_", ()), self.met // self._window()
+        is_new = self.source.n_rows is None or self.met < self.source.n_rows
+        if len(known) < 2 or not is_new or (window > _OFTEN and window % _OFTEN):
             return
         some = X[:_TRIED]
         self.tried += some.shape[0]

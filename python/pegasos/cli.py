@@ -201,7 +201,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
-    X = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format).X
+    X = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format, hashing=arguments.hashing).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
@@ -227,7 +227,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from pegasos._predictor import Predictor
 
     model = Predictor(arguments.model)
-    X, y, _ = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format)
+    X, y, _ = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format, hashing=arguments.hashing)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))

@@ -1,7 +1,7 @@
 """Examples from files, and models in files.
 
-`read` takes examples and labels from svmlight, CSV, TSV and NPZ files, `load_svmlight` from an svmlight
-file of any ending. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
+`read` takes all examples and labels of a file, `load_svmlight` those of an svmlight file of any ending, `stream` takes them in
+batches, from whatever holds them. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
 not at all.
 """
 
@@ -19,6 +19,7 @@ from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._csv import Lines, label_column, read_csv, text_of
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
+from pegasos._sources import FORMATS, format_of, open_source, stacked
 from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from pegasos._files import Path
+    from pegasos._hashing import Hashing
     from pegasos._models import Estimator
     from pegasos._predictor import Predictor
 
@@ -180,7 +182,12 @@ class Table(NamedTuple):
 
 
 def read(
-    path: Path, *, label: str | int | None = -1, model: Any = None, format: str | None = None
+    path: Path,
+    *,
+    label: str | int | None = -1,
+    model: Any = None,
+    format: str | None = None,
+    hashing: Hashing | None = None,
 ) -> Table:
     """Read examples and their labels from a file.
 
@@ -196,24 +203,27 @@ def read(
         Arrays ``X`` and ``y``, or ``X_train`` and ``y_train``, or, for a sparse matrix, the arrays
         that ``scipy.sparse.save_npz`` writes of a CSR matrix (``data``, ``indices``, ``indptr``,
         ``shape``) and ``y``.
+    ``.npy``, ``.parquet``, ``.arrow``, ``.feather``, or a folder of Parquet files
+        As by `stream`, of which this is all batches at once.
 
     Parameters
     ----------
     path : str or path-like
         The file to read; "-" for the standard input.
     label : str, int or None, default=-1
-        The column of a CSV or TSV file that holds the labels: its name in the header, or its
-        number, counted from 0, or from the end if negative. None if there are no labels, in any
-        format.
+        The column of a table that holds the labels: its name, or its number, counted from 0, or from the end if
+        negative. None if there are no labels, in any format.
     model : fitted estimator, default=None
         The model that the examples are for. It tells how many features there must be, so that an
         svmlight file need not mention the last, and whether labels are strings. Labels may then be
-        missing: ``y`` is None for a CSV or TSV file with as many columns as the model has features,
+        missing: ``y`` is None for a table with as many columns as the model has features,
         if ``label`` is left at -1, and for an NPZ file without ``y``. Features of a sparse file that the model does
         not know are left out, with a warning.
-    format : {"svmlight", "csv", "tsv", "npz"}, default=None
+    format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
         input.
+    hashing : int, FeatureHasher or HashingVectorizer, default=None
+        What makes features of the columns of a table, strings among them, as by `stream`.
 
     Returns
     -------
@@ -257,12 +267,14 @@ def read(
     >>> y.tolist(), names
     (['setosa', 'virginica'], ['length', 'width'])
     """
-    if format not in (None, *_FORMATS):
-        raise ValueError(f"format must be one of {', '.join(_FORMATS)} or None, got {format!r}")
+    if format not in (None, *FORMATS):
+        raise ValueError(f"format must be one of {', '.join(FORMATS)} or None, got {format!r}")
     kind = format or _format_of(path)
-    if kind not in ("csv", "tsv") and label not in (-1, None):
-        raise ValueError(f"{os.fspath(path)}: only CSV and TSV files have a column {label!r}")
-    if kind == "svmlight":
+    if kind in ("svmlight", "npz") and label not in (-1, None):
+        raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
+    if hashing is not None or kind not in ("svmlight", "csv", "tsv", "npz"):
+        found = _of_source(path, label, model, format, hashing)
+    elif kind == "svmlight":
         X, y = load_svmlight(path)
         found = Table(X, None if label is None else y, None)
     else:
@@ -273,6 +285,15 @@ def read(
                 found = Table(*read_csv(path, "\t" if kind == "tsv" else ",", label, model))
     with naming(path):
         return _fitting(found, model)
+
+
+def _of_source(path: Path, label: str | int | None, model: Any, format: str | None, hashing: Hashing | None) -> Table:
+    """All batches of a source, one below the other."""
+    source = open_source(path, label=label, format=format, hashing=hashing)
+    if model is not None and label == -1 and source.n_features == model.n_features_in_ - 1:
+        # There is no label.
+        source = open_source(path, label=None, format=format, hashing=hashing)
+    return Table(*stacked(list(source.batches(_BATCH))), None)
 
 
 class Csr(NamedTuple):
@@ -294,7 +315,14 @@ class Csr(NamedTuple):
         return Csr(self.data[inside], self.indices[inside], kept[self.indptr], (self.shape[0], n_features))
 
 
-def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: str | None = None) -> Table:
+def read_for(
+    model: Any,
+    path: Path,
+    *,
+    label: str | int | None = -1,
+    format: str | None = None,
+    hashing: Hashing | None = None,
+) -> Table:
     """What a predictor is to look at: `read`, or texts where it takes these.
 
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
@@ -306,8 +334,8 @@ def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: st
                 return Table([line.rstrip("\r\n") for line in Lines(file)], None, None)
             lines = csv.reader(Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
             return _texts_of([cells for cells in lines if cells], label, model)
-    if (format or _format_of(path)) != "svmlight" or label not in (-1, None):
-        return read(path, label=label, model=model, format=format)
+    if hashing is not None or (format or _format_of(path)) != "svmlight" or label not in (-1, None):
+        return read(path, label=label, model=model, format=format, hashing=hashing)
     found = arrays(path)
     X = Csr(found.data, found.indices, found.indptr, (len(found.indptr) - 1, found.n_features))
     with naming(path):
@@ -333,26 +361,17 @@ def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Tab
     return Table(texts, y if model.classes_.dtype.kind in "UO" else y.astype(model.classes_.dtype), None)
 
 
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
+#: Rows of a batch of those that make a whole.
+_BATCH = 1 << 16
 
-#: What `read` knows.
-_FORMATS = ("svmlight", "csv", "tsv", "npz")
 
 def _format_of(path: Path) -> str:
-    """The format that the ending of a path tells."""
-    name = os.path.basename(path).lower()
-    for packed in (".gz", ".bz2"):
-        if name.removesuffix(packed).endswith(_SVMLIGHT):
-            return "svmlight"
-    if name == "-" or name.endswith(_SVMLIGHT):
-        return "svmlight"
-    ending = name.rpartition(".")[2]
-    if ending in ("csv", "tsv", "npz"):
-        return ending
-    raise ValueError(
-        f"{os.fspath(path)}: the ending must be one of {', '.join(_SVMLIGHT)} (also with .gz "
-        "or .bz2), .csv, .tsv, .npz"
-    )
+    """The format that the ending of a path tells; "folder" of a folder."""
+    kind, name = format_of(path), os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
+    if kind == "svmlight" and name != "-" and not name.endswith(FORMATS[kind]):
+        endings = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+        raise ValueError(f"{os.fspath(path)}: the ending must be one of {endings}; texts may be packed (.gz, .bz2)")
+    return kind
 
 
 def _fitting(table: Table, model: Any) -> Table:

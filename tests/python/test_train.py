@@ -98,6 +98,56 @@ def test_parquet(run: Any) -> None:
     assert_refused(run("train big.parquet --target word --passes 1 -o model"), "has 0 columns 'word'")
 
 
+def test_whatever_passes_can_read_is_read_at_once_too(run: Any, capsys: Any) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = arrow.table({name: X[:, k] for k, name in enumerate("abcd")} | {"answer": Y})
+    os.mkdir("parts")
+    for k in range(3):
+        parquet.write_table(table.slice(200 * k, 200), f"parts/{k}.parquet")
+    feather.write_feather(table, "rows.feather")
+    feather.write_feather(table.drop_columns("answer"), "bare.feather")
+    np.save("bare.npy", X)
+    model = trained(run, "rows.npy --seed 0")
+    expected = "".join(f"{label}\n" for label in model.predict(X))
+    for data in ("parts", "rows.feather", "rows.npy", "bare.feather", "bare.npy"):
+        assert run(f"predict model {data}") == (0, expected, "")
+    for data in ("parts", "rows.feather", "rows.npy"):
+        assert run(f"evaluate model {data}")[1].startswith(f"accuracy {model.score(X, Y):.4f}")
+        same_bits(trained(run, f"{data} --seed 0"), model)
+    assert_refused(run("predict model rows.npz"), "rows.npz")
+    assert_refused(run("train parts -o model --label word"), "has 0 columns 'word'")
+
+
+def test_words_are_hashed(run: Any, here: Path) -> None:
+    rows = [f"{word},{x!r},{'yes' if word in 'ab' else 'no'}" for word, x in zip("abcdef" * 100, X[:, 0].tolist(), strict=True)]
+    (here / "mixed.csv").write_text("colour,size,answer\n" + "\n".join(rows) + "\n")
+    for options in ("", "--passes 2 --window 128"):
+        model = trained(run, f"mixed.csv --label answer --hashing 256 --seed 0 {options}")
+        assert model.n_features_in_ == 256
+        assert run("evaluate model mixed.csv --label answer --hashing 256")[1].startswith("accuracy 1.0000")
+    assert_refused(run("train mixed.csv -o model --label answer --passes 1"), "mixed.csv: line 2, column 1: 'a' is not a number")
+    assert_refused(run("train three.svm -o model --hashing 16 --passes 1"), "hashing goes with csv")
+
+
+@pytest.mark.parametrize("option", ["--cache", "--cache-file kept"])
+def test_a_cache_changes_nothing_for_the_next_run(run: Any, here: Path, option: str) -> None:
+    """Nor does it matter who has written it."""
+    line = f"three.svm {IN_PASSES} {option}"
+    model = trained(run, line)
+    name = "three.svm.pegasos-cache" if option == "--cache" else "kept"
+    before = (here / name).read_bytes()
+    same_bits(trained(run, line), model)
+    assert (here / name).read_bytes() == before
+    assert model.t_ == 2 * len(Y) and model.score(X, Y) > 0.85
+    with open("three.svm", "a") as file:
+        file.write("1 1:1\n")
+    status, out, err = run(f"train -o model {line}")
+    assert status == 0 and "601 x 4" in out
+    assert err.startswith("pegasos: warning: ") and "the source has changed since; it is written anew" in err
+
+
 @pytest.mark.parametrize("refined", [True, False])
 def test_kernel_machines_are_on_a_budget(run: Any, refined: bool) -> None:
     options = f"three.svm {IN_PASSES} --kernel rbf --gamma 1" + ("" if refined else " --no-refine")
@@ -187,7 +237,7 @@ sys.exit(cli.main({line!r}.split()))
 
 
 @pytest.mark.parametrize("after", [1, 4, 5, 8])
-@pytest.mark.parametrize("kernel", ["", "--kernel rbf --gamma 1 --budget 20"])
+@pytest.mark.parametrize("kernel", ["", "--cache", "--kernel rbf --gamma 1 --budget 20"])
 def test_a_run_that_was_killed_goes_on(run: Any, run_script: Any, kernel: str, after: int) -> None:
     line = f"train three.svm -o {{}} {IN_PASSES} --save-every 0 {kernel}"
     done = run_script(STOPPED.format(after=after, signal="SIGKILL", line=line.format("stopped")))
