@@ -148,17 +148,21 @@ impl<'a, S: Scalar> Examples<'a, S> {
         let mut largest: f64 = 0.0;
         for i in rows {
             let (mut norm2, mut outside, mut stored) = (0.0, false, 0);
+            // In ascending order no column occurs twice.
+            let (mut ascends, mut next) = (true, 0);
             self.x.row(i).for_each(|j, x| {
                 outside |= j >= d;
                 norm2 += x * x;
                 stored += 1;
+                ascends &= j >= next;
+                next = j.wrapping_add(1);
             });
             // False for NaN too.
             let fits = norm2 <= S::LARGEST_NORM2;
             if outside || !fits {
                 return Err(self.diagnose(i));
             }
-            largest = largest.max(norm2 * f64::from(stored));
+            largest = largest.max(if ascends { norm2 } else { norm2 * f64::from(stored) });
         }
         Ok(largest)
     }
