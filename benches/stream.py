@@ -12,7 +12,7 @@ before the file was opened. alpha is 1/n; ours averages its iterates, whose last
 
 The ways:
 
-* pegasos: `stream` with a cache that is not there yet, batches of 20,000 rows, `partial_fit`; windows of 100,000 rows are
+* pegasos: `stream` with a cache that is not there yet, batches of 20,000 rows, `partial_fit`; windows of 40,000 rows are
   shuffled, runs from all over the file. "in order": without shuffling. "kept cache": the cache is there. "no cache": the text is
   parsed in every epoch, after a pass that finds the number of features; windows are of neighbours.
 * scikit-learn: `load_svmlight_file`, then `SGDClassifier` of so many epochs.
@@ -159,10 +159,10 @@ def child(code: str, *arguments: Any) -> list[float] | None:
 
 #: Settings of ours, and the arguments of `stream`.
 OURS: dict[str, dict[str, Any]] = {
-    "cache": {"cache": True, "shuffle": 100_000},
+    "cache": {"cache": True, "shuffle": 40_000},
     "cache, in order": {"cache": True},
-    "kept cache": {"cache": True, "shuffle": 100_000},
-    "no cache": {"shuffle": 100_000},
+    "kept cache": {"cache": True, "shuffle": 40_000},
+    "no cache": {"shuffle": 40_000},
 }
 
 

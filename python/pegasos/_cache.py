@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._files import BROKEN, replacing, why
-from pegasos._sources import Batch, Misjudged, Source, cut, matrix, part, whole_labels, without_first
+from pegasos._sources import Batch, Misjudged, Source, cut, matrix, whole_labels, without_first
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -166,10 +166,17 @@ class _Writer:
         if not self._run:
             self._begin(X, y)
         n = X.shape[0]
-        labels = self._labels(y, n)
+        dense = isinstance(X, np.ndarray)
+        # Of each row what it holds, and of each number that it stores.
+        per_row, stored = [self._labels(y, n)], [] if dense else [self._indices(X), X.data]
+        per_row.append(np.ascontiguousarray(X) if dense else np.diff(X.indptr).astype(np.uint32))
+        ends = None if dense else X.indptr.tolist()
         for start in range(0, n, self._run):
             stop = min(start + self._run, n)
-            block = b"".join(map(_bytes, [labels[start:stop], *self._arrays(part(X, start, stop))]))
+            parts = [array[start:stop] for array in per_row]
+            if ends is not None:
+                parts += [array[ends[start] : ends[stop]] for array in stored]
+            block = b"".join(map(_view, parts))
             self._file.write(block)
             self._offsets.append(self._offsets[-1] + len(block))
             self._sums.append(int(_sum(np.frombuffer(block, np.uint32))))
@@ -198,14 +205,11 @@ class _Writer:
             return np.array(codes, np.uint32)
         return y.astype(_stored(self._about["label_dtype"]))  # type: ignore[no-any-return]
 
-    def _arrays(self, X: Any) -> list[np.ndarray]:
-        if isinstance(X, np.ndarray):
-            return [X]
+    def _indices(self, X: Any) -> np.ndarray:
         if X.indices.dtype == np.int64 and not self.is_wide:
             self.is_wide = True
             raise Misjudged
-        indices = X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)
-        return [np.diff(X.indptr).astype(np.uint32), indices, X.data]
+        return X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)  # type: ignore[no-any-return]
 
     def end(self, n_features: int, wanted: dict[str, Any]) -> None:
         about = self._about | {"n_rows": self.n_rows, "n_features": n_features, "texts": [*self._texts]}
@@ -220,10 +224,6 @@ class _Writer:
 def _header(checksum: int, begin: int, length: int, text: int, version: int = _VERSION) -> bytes:
     fields = _HEADER.pack(_MAGIC, version, checksum, begin, length, text, 0)
     return fields[:-4] + struct.pack("<I", zlib.crc32(fields[:-4]))
-
-
-def _bytes(array: np.ndarray) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
 def _stored(dtype: str) -> type:
