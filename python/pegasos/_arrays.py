@@ -60,7 +60,7 @@ class _Array:
 
     def take(self, n: int) -> np.ndarray:
         """The next ``n`` entries."""
-        found = np.empty((n, *self.shape[1:]), self.dtype)
+        found: Any = np.empty((n, *self.shape[1:]), self.dtype)
         room = memoryview(found.reshape(-1).view(np.uint8))
         while len(room):
             got = self._file.readinto(room)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._files import BROKEN, replacing, why
-from pegasos._sources import Batch, Misjudged, Source, cut, matrix, whole_labels, without_first
+from pegasos._sources import Batch, Misjudged, Source, matrix, part, whole_labels
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -65,6 +65,7 @@ class CachedSource(Source):
         if os.path.realpath(self.cache) == os.path.realpath(self._path):
             raise ValueError(f"cache must be another file than the source, got {self.cache}")
         self._file: _File | None = None
+        self._n_taken = 0
         self.labels_vary = source.labels_vary
 
     def prepare(self, report: Callable[[], None] = lambda: None) -> None:
@@ -110,10 +111,13 @@ class CachedSource(Source):
             except _Stale as stale:
                 raise ValueError(f"{self.cache}: {stale}; does another process write it as well?") from None
 
+    def begin(self, skip: int) -> None:
+        self.read_bytes = self._n_taken = 0
+
     def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
         self.prepare()
-        self.read_bytes = 0
-        for X, y in cut(self._in_order(size, skip), size):
+        self.begin(skip)
+        for X, y in self._in_order(size, skip):
             yield X, whole_labels(y) if self.labels_vary else y
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
@@ -121,16 +125,18 @@ class CachedSource(Source):
 
     def _in_order(self, size: int, skip: int) -> Iterator[Batch]:
         assert self._file is not None
-        run = self._file.run
-        first = np.arange(skip // run * run, self._file.n_rows, run)
-        each = -(-size // run)
-        pieces = (self.take(first[k : k + each]) for k in range(0, len(first), each))
-        return without_first(pieces, skip % run)
+        run, n = self._file.run, self._file.n_rows
+        for start in range(skip, n, size):
+            stop, first = min(start + size, n), start // run * run
+            # A run at the border of two batches is read twice, which takes less than to join what was read apart.
+            X, y = self.take(np.arange(first, stop, run), stop - start)
+            yield part(X, start - first, stop - first), None if y is None else y[start - first : stop - first]
 
-    def take(self, first: np.ndarray) -> Batch:
+    def take(self, first: np.ndarray, n_wanted: int | None = None) -> Batch:
         assert self._file is not None and self.n_bytes is not None
         X, y = self._file.take(first // self._file.run)
-        self.read_bytes += self.n_bytes * X.shape[0] // self._file.n_rows
+        self._n_taken += X.shape[0] if n_wanted is None else n_wanted
+        self.read_bytes = self.n_bytes * self._n_taken // self._file.n_rows
         return X, y
 
 
@@ -203,13 +209,13 @@ class _Writer:
         if self._about["labels"] == "text":
             codes = [self._texts.setdefault(text, len(self._texts)) for text in y.tolist()]
             return np.array(codes, np.uint32)
-        return y.astype(_stored(self._about["label_dtype"]))  # type: ignore[no-any-return]
+        return y.astype(_stored(self._about["label_dtype"]))
 
     def _indices(self, X: Any) -> np.ndarray:
         if X.indices.dtype == np.int64 and not self.is_wide:
             self.is_wide = True
             raise Misjudged
-        return X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)  # type: ignore[no-any-return]
+        return X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)
 
     def end(self, n_features: int, wanted: dict[str, Any]) -> None:
         about = self._about | {"n_rows": self.n_rows, "n_features": n_features, "texts": [*self._texts]}
@@ -280,7 +286,7 @@ class _File:
                 raise _Stale(what.get(name, "it was written on another kind of machine"))
         self.n_rows, self.n_features, self.run = (int(about[name]) for name in ("n_rows", "n_features", "run"))
         self._rows, self._kind, self._label_dtype = about["rows"], about["labels"], about["label_dtype"]
-        self._values = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}[about["values"]]
+        self._values: np.dtype[Any] = np.dtype({"float32": np.float32, "float64": np.float64}[about["values"]])
         self._texts = np.array(about["texts"], dtype=str)
         if min(self.n_rows, self.n_features, self.run) < 1 or self._rows not in ("dense", "int32", "int64"):
             raise ValueError("it describes no rows")
@@ -318,7 +324,7 @@ class _File:
         """The rows of these blocks, one below the other."""
         n_rows, stored = self._n_rows[blocks], self._stored[blocks]
         n, count = int(n_rows.sum()), int(stored.sum())
-        labels = np.empty(n, np.uint32 if self._kind in ("text", "none") else _stored(self._label_dtype))
+        labels: np.ndarray = np.empty(n, np.uint32 if self._kind in ("text", "none") else _stored(self._label_dtype))
         arrays = [labels]
         if self._rows == "dense":
             data = np.empty((n, self.n_features), self._values)
@@ -378,5 +384,5 @@ class _File:
                     buffer = buffer[got:]
 
 
-def _view(array: np.ndarray) -> memoryview:
+def _view(array: Any) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))

@@ -300,7 +300,7 @@ class CsvSource(Source):
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
         with self._content() as (content, file):
-            rows = content.rows
+            rows: Iterator[tuple[int, list[str]]] = content.rows
             if not self._headed:
                 rows = itertools.chain([(content.first_line, content.first)], rows)
             rows = itertools.islice(rows, skip, None)

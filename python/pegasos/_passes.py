@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pegasos._sources import Batch, Source, cut, open_source, whole_labels, without_first
+from pegasos._sources import Batch, Pairs, Source, cut, open_source, whole_labels, without_first
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -28,6 +31,7 @@ def passes(
     window: int | None = None,
     seed: int = 0,
     skip: int = 0,
+    ahead: bool = False,
 ) -> Iterator[Batch]:
     """Batches of ``size`` rows of so many passes, the last of a pass perhaps of fewer.
 
@@ -47,12 +51,27 @@ def passes(
     skip : int, default=0
         How many rows, of all passes together, are left out at the beginning. Where these are all batches so far of
         another run, what comes is what would have come in that run.
+    ahead : bool, default=False
+        Whether a thread of its own takes care of the next batch while there is something to do with this one.
 
     Yields
     ------
     X, y : batch
         As of the source.
     """
+    if not ahead:
+        yield from _in_turn(source, size, n_passes, window, seed, skip)
+        return
+    with closing(_in_turn(source, size, n_passes, window, seed, skip)) as batches, ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
+
+
+def _in_turn(
+    source: Source, size: int, n_passes: int, window: int | None, seed: int, skip: int
+) -> Generator[Batch, None, None]:
     source.prepare()
     for number in range(n_passes):
         if source.n_rows is not None and skip >= source.n_rows:
@@ -68,31 +87,26 @@ def passes(
 
 def _windows(source: Source, window: int, key: list[int], skip: int) -> Iterator[Batch]:
     """A pass in windows of shuffled rows, without the first ``skip`` rows."""
-    if source.run is None:
-        begin = skip // window
-        found: Iterable[Batch] = source.batches(window, begin * window)
-        skip -= begin * window
-    else:
-        found, begin, skip = _of_runs(source, source.run, window, key, skip)
+    if source.run is not None:
+        # Of whole runs.
+        window = -(-window // source.run) * source.run
+    begin = skip // window
+    found = source.batches(window, begin * window)
+    if source.run is not None:
+        found = _of_runs(source, source.run, window, key, begin)
     shuffled = (_shuffled(X, y, [*key, 1, place]) for place, (X, y) in enumerate(found, begin))
-    yield from without_first(shuffled, skip)
+    yield from without_first(shuffled, skip - begin * window)
 
 
-def _of_runs(
-    source: Source, run: int, window: int, key: list[int], skip: int
-) -> tuple[Iterator[Batch], int, int]:
-    """Windows of runs in an order of their own, the first of them that is needed, and what to leave out of that."""
+def _of_runs(source: Source, run: int, window: int, key: list[int], begin: int) -> Iterator[Batch]:
+    """Windows of runs in an order of their own, without the first ``begin`` of them; a run that is short is the last."""
     assert source.n_rows is not None
-    first = np.arange(0, source.n_rows, run)
-    first = first[_random([*key, 0]).permutation(len(first))]
-    each = -(-window // run)
-    ends = np.cumsum(np.minimum(first + run, source.n_rows) - first)
-    # The last run may be short, and stands anywhere.
-    begin = int(np.searchsorted(ends, skip, side="right")) // each
-    before = int(ends[begin * each - 1]) if begin else 0
-    source.read_bytes = 0
-    found = (source.take(first[k : k + each]) for k in range(begin * each, len(first), each))
-    return found, begin, skip - before
+    order = _random([*key, 0]).permutation(source.n_rows // run)
+    first = np.append(order, len(order)) * run if source.n_rows % run else order * run
+    source.begin(begin * window)
+    each = window // run
+    for k in range(begin * each, len(first), each):
+        yield source.take(first[k : k + each])
 
 
 def _shuffled(X: Any, y: Any, key: list[int]) -> Batch:
@@ -253,7 +267,9 @@ def stream(
     )
     if n_passes > 1 and not found.repeatable:
         raise ValueError(f"{found.name} can be read once, passes must be 1, got {passes}")
-    return _passes(found, size, n_passes=n_passes, window=window, seed=_seed(random_state), skip=rows)
+    # Programs of others may mind in which thread they are called; and a pipe gives what there is, not what comes next.
+    ahead = thread_count(n_jobs) > 1 and found.repeatable and not isinstance(found, Pairs)
+    return _passes(found, size, n_passes=n_passes, window=window, seed=_seed(random_state), skip=rows, ahead=ahead)
 
 
 _passes = passes

@@ -84,6 +84,9 @@ class Source(ABC):
     def _pieces(self, skip: int) -> Iterator[Batch]:
         """A pass in pieces of any size. When it ends, ``n_rows`` is known."""
 
+    def begin(self, skip: int) -> None:
+        """A pass by `take` begins, behind so many rows."""
+
     def take(self, first: np.ndarray) -> Batch:
         """The runs that begin at these rows, in this order, one below the other; where ``run`` is not None."""
         raise NotImplementedError
@@ -304,11 +307,17 @@ FORMATS = {
 
 
 def format_of(path: Path) -> str:
-    """The format of a file by its ending; "folder" for a folder."""
-    if os.path.isdir(path):
-        return "folder"
-    name = os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
-    return next((format for format, endings in FORMATS.items() if name.endswith(endings)), "svmlight")
+    """The format of a file by its ending; of a folder that of its first file, if it is one of which there may be several."""
+    if not os.path.isdir(path):
+        name = os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
+        return next((format for format, endings in FORMATS.items() if name.endswith(endings)), "svmlight")
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if not name.startswith((".", "_")):
+                format = format_of(os.path.join(folder, name))
+                return format if format in ("parquet", "arrow") else "svmlight"
+    return "svmlight"
 
 
 def open_source(
@@ -345,7 +354,7 @@ def open_source(
         )
     _check_goes_with(kind, "n_features", n_features is not None, ("svmlight", "pairs"))
     _check_goes_with(kind, "zero_based", zero_based != "auto", ("svmlight",))
-    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow", "folder"))
+    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow"))
     found = _opened(kind, origin, label, dtype, n_features, zero_based, hashing, n_jobs)
     if cache is None or cache is False:
         return found
@@ -395,8 +404,7 @@ def _opened(
         return CsvSource(origin, delimiter="," if kind == "csv" else "\t", label=label, dtype=dtype, hasher=hasher)
     from pegasos._arrow import ArrowSource
 
-    given = {"parquet": "parquet", "arrow": "ipc"}.get(kind) if isinstance(origin, str | os.PathLike) else None
-    return ArrowSource(origin, format=given, label=label, dtype=dtype, hasher=hasher)
+    return ArrowSource(origin, format="parquet" if kind == "parquet" else "ipc", label=label, dtype=dtype, hasher=hasher)
 
 
 def _check_goes_with(kind: str, name: str, given: bool, kinds: tuple[str, ...]) -> None:

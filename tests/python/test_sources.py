@@ -411,7 +411,7 @@ def test_tables_that_are_none(columns: Any, options: dict[str, Any], message: st
     [
         ("a.csv", {"n_features": 3}, ValueError, "n_features goes with svmlight, pairs, not with csv, which tells it"),
         ("a.npy", {"zero_based": True}, ValueError, "zero_based goes with svmlight, not with npy"),
-        ("a.svm", {"hashing": 8}, ValueError, "hashing goes with csv, tsv, parquet, arrow, folder, not with svmlight"),
+        ("a.svm", {"hashing": 8}, ValueError, "hashing goes with csv, tsv, parquet, arrow, not with svmlight"),
         ("a.svm", {"label": "y"}, ValueError, "there is no column 'y'"),
         ("a.svm", {"format": "xml"}, ValueError, "format must be one of svmlight, csv, .* got 'xml'"),
         ("a.npz", {"dtype": int}, ValueError, "dtype must be float64 or float32"),
