@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -495,6 +496,30 @@ def test_a_run_that_goes_on_is_the_run(tmp_path: Path) -> None:
     for X, y in stream(path, 100, **options, skip=seen):
         other.partial_fit(X, y)
     np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_reading_ahead(tmp_path: Path) -> None:
+    """In another thread, which ends with the batches; what goes wrong there is told here, in its turn."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.c_[DENSE, LABELS])
+    options: dict[str, Any] = {"passes": 2, "shuffle": 300, "random_state": 1}
+    before = threading.active_count()
+    for (X, y), (Z, z) in zip(stream(path, 90, **options, n_jobs=2), stream(path, 90, **options, n_jobs=1), strict=True):
+        assert (X == Z).all() and (y == z).all()
+    assert threading.active_count() == before
+    batches = stream(path, 90, n_jobs=2)
+    next(batches)
+    # An open file would be a ResourceWarning, which is an error here.
+    del batches
+    assert threading.active_count() == before
+    broken = DENSE.copy()
+    broken[1000, 2] = np.nan
+    np.save(path, np.c_[broken, LABELS])
+    batches, n = stream(path, 1000, n_jobs=2), 0
+    with pytest.raises(ValueError, match="row 1000, column 2: nan is not a finite number"):
+        for _, y in batches:
+            n += len(y)
+    assert n in (0, 1000)
 
 
 def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
