@@ -2,24 +2,26 @@
 
     python benches/stream.py [--full] [DATA ...]
 
-Prints CSV. 400 MB of svmlight text (40 MB in the quick form), five epochs, rows held out. Each way is a process of its own, one
-after the other, three times in turn; seconds are those of the fastest, from the open file to the model, without imports; beside those of the clock the seconds of
-processors, which a busy machine disturbs less. Peak memory is
-the largest of the process (VmHWM, as `ru_maxrss` begins with that of who started it), its imports included; "at start" what it was
-before the file was opened. alpha is 1/n; ours averages its iterates, whose last are noisy.
+Prints CSV. 400 MB of svmlight text (40 MB in the quick form), five epochs, rows held out. Each way is a process of
+its own, one after the other, twice in turn; seconds are those of the fastest, from the open file to the model,
+without imports; beside those of the clock the seconds of processors, which a busy machine disturbs less. Peak memory
+is the largest of the process (VmHWM, as `ru_maxrss` begins with that of who started it), its imports included; "at
+start" what it was before the file was opened. alpha is 1/n; ours averages its iterates, whose last are noisy.
 
 * text: 75 of 2^18 features in a row, few of them frequent; labels by a hyperplane, one in ten at random. Four digits.
 * short: 14 of 2^14 features, of two digits.
 
 The ways:
 
-* pegasos: `stream` with a cache that is not there yet, batches of 20,000 rows, `partial_fit`; windows of 40,000 rows are
-  shuffled, runs from all over the file. "kept cache": it is there. "in order": without shuffling. "float32": of numbers in single precision, as vw's;
-  "two threads": the text is parsed by two, and later one takes care of the next batch. "no cache": the text is
-  parsed in every epoch, after a pass that finds the number of features; windows are of neighbours.
+* pegasos: `stream` with a cache that is not there yet, batches of 20,000 rows, `partial_fit`; windows of 40,000 rows
+  are shuffled, runs from all over the file. "kept cache": it is there. "in order": without shuffling. "float32": of
+  numbers in single precision, as vw's; "two threads": the text is parsed by two, and later one takes care of the next
+  batch. "no cache": the text is parsed in every epoch, after a pass that finds the number of features; windows are of
+  neighbours.
 * scikit-learn: `load_svmlight_file`, then `SGDClassifier` of so many epochs.
-* vw: the same rows in its own format, `--cache_file`, in order. It has a thread that reads beside the one that learns. By the wheel
-  `vowpalwabbit`, of the Python that the variable VW_PYTHON names, or this; left out where that has none.
+* vw: the same rows in its own format, `--cache_file`, in order. It has a thread that reads beside the one that
+  learns. By the wheel `vowpalwabbit`, of the Python that the variable VW_PYTHON names, or this; left out where that
+  has none.
 
 "long" is a file of 2 GB, the rows of "text" again and again, and one epoch of ours with 2^20 features: for the memory.
 """
@@ -119,7 +121,7 @@ print(json.dumps([*found, right / total]))
 
 
 def write(folder: Path, data: str, megabytes: float) -> tuple[int, int]:
-    """Files of rows to learn from, and a twentieth as many others, in both formats; the number of rows and of stored values."""
+    """Files of rows, and of a twentieth as many others, in both formats; how many rows they are, and stored values."""
     stored, n_features, digits = SETS[data]
     random = np.random.default_rng(0)
     truth = random.standard_normal(n_features) / np.sqrt(1 + np.arange(n_features) / 1000)
@@ -179,7 +181,7 @@ OURS: dict[str, dict[str, Any]] = {
 def main() -> None:
     columns = "data,MB,rows,stored,epochs,way,seconds,CPU seconds,MB at start,peak MB,accuracy"
     run = harness.begin(__doc__, columns, "one, of vw two")
-    megabytes, turns = run.pick(quick=40.0, full=400.0, tiny=1.0), run.pick(quick=2, full=3, tiny=1)
+    megabytes, turns = run.pick(quick=40.0, full=400.0, tiny=1.0), run.pick(quick=2, full=2, tiny=1)
     for data in run.wanted([*SETS, "long"]):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -209,7 +211,8 @@ def measured(way: str, folder: Path, n_features: int, n_rows: int) -> list[float
     setting = way.removeprefix("pegasos, ")
     if setting != "kept cache":
         cache.unlink(missing_ok=True)
-    return child(_PEGASOS, train, test, 5, n_features, n_rows, json.dumps({"batch_size": 20_000, "n_jobs": 1} | OURS[setting]))
+    options = {"batch_size": 20_000, "n_jobs": 1} | OURS[setting]
+    return child(_PEGASOS, train, test, 5, n_features, n_rows, json.dumps(options))
 
 
 def long(run: harness.Run, folder: Path, megabytes: float) -> None:

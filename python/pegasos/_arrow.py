@@ -42,8 +42,9 @@ class ArrowSource(Source):
         super().__init__(os.fspath(origin) if is_path else f"the {type(origin).__name__} of pyarrow")
         self._is_path = is_path
         if self.name == "-":
-            raise ValueError("the standard input must be in svmlight's format to be read in batches, not Parquet or Arrow")
-        self._origin, self._format, self._label, self._dtype, self._hasher = origin, format, label, np.dtype(dtype), hasher
+            raise ValueError("the standard input must be in svmlight's format to be read in batches, not Parquet")
+        self._origin, self._format, self._label = origin, format, label
+        self._dtype, self._hasher = np.dtype(dtype), hasher
         self._pyarrow = _pyarrow()
         self._dataset: Any = None
         self._columns: list[str] = []
@@ -104,7 +105,7 @@ class ArrowSource(Source):
         if _is_text(self._pyarrow, type):
             if self._hasher is None:
                 raise ValueError(
-                    f"column {name!r} holds strings; hashing=2**18, say, makes features of them, each string of each column one"
+                    f"column {name!r} holds strings; hashing=2**18, say, makes features of them"
                 )
         elif not _is_number(self._pyarrow, type):
             raise ValueError(f"column {name!r} is of type {type}; features must be numbers, or strings that are hashed")

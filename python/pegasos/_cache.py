@@ -1,12 +1,14 @@
 """A source kept in a binary file, from which rows are read in any order.
 
-The file is a header, blocks, and a directory that says where blocks begin. A block holds ``run`` rows, the last perhaps fewer:
-their labels, of sparse rows how many numbers each stores, columns, and values, one array behind the other. So a pass that writes
-need not know how much is to come, a pass in order reads forward, and one in any other order makes a single positioned read of
-some 64 kB for each run; an array for each of the four, as in a file of safetensors, would take four, and sizes that are known before.
+The file is a header, blocks, and a directory that says where blocks begin. A block holds ``run`` rows, the last
+perhaps fewer: their labels, of sparse rows how many numbers each stores, columns, and values, one array behind the
+other. So a pass that writes need not know how much is to come, a pass in order reads forward, and one in any other
+order makes a single positioned read of some 64 kB for each run. An array for each of the four, as in a file of
+safetensors, would take four reads, and sizes that are known before.
 
-The header is written last, the file takes its name when it is complete (`replacing`), and who reads keeps it open: it is
-read, not mapped, so that memory is that of a window, and nobody is killed who reads what somebody makes shorter.
+The header is written last, the file takes its name when it is complete (`replacing`), and who reads keeps it open. It
+is read, not mapped: memory is that of a window, and nobody is killed who reads what somebody makes shorter. Nobody
+waits for the disk, which takes longer than all else: what a power failure damages is found out by the checksums.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ if TYPE_CHECKING:
 _MAGIC = b"pegasos$"
 _VERSION = 1
 
-#: The version, the checksum of the directory, where it begins, its bytes, those of its text; and the checksum of all these.
+#: Magic, version, checksum of the directory, where it begins, its bytes, those of its text; the checksum of all these.
 _HEADER = struct.Struct("<8sIIQQQI")
 
 #: Where blocks begin.
 _BEGIN = 64
 
-#: Bytes of a block, about; its rows, at most, as windows are better mixed of many runs; and rows of a batch while it is written.
+#: Bytes of a block, about; its rows, at most, as windows of many runs are mixed better; rows of a batch that is written.
 _BLOCK = 1 << 16
 _RUN = 256
 _BATCH = 1024
@@ -71,7 +73,7 @@ class CachedSource(Source):
     def prepare(self, report: Callable[[], None] = lambda: None) -> None:
         if self._file is not None:
             return
-        stamp = stamp_of(self._path, self._key["label"])
+        stamp = self._stamp()
         self.n_bytes = stamp["size"]
         wanted = {"source": stamp, "asked": self._key, "byteorder": sys.byteorder}
         try:
@@ -86,11 +88,14 @@ class CachedSource(Source):
             self._file = self._written(wanted, report)
         self.n_rows, self.run, self._n_features = self._file.n_rows, self._file.run, self._file.n_features
 
+    def _stamp(self) -> dict[str, Any]:
+        return stamp_of(self._path, self._key["label"] if self._key["format"] == "npy" else None)
+
     def _written(self, wanted: dict[str, Any], report: Callable[[], None]) -> _File:
         wide = False
         while True:
             try:
-                with replacing(self.cache) as file:
+                with replacing(self.cache, durable=False) as file:
                     writer = _Writer(file, wide, self._source.labels_vary)
                     for X, y in self._source.unsurveyed(_BATCH):
                         writer.add(X, y)
@@ -99,7 +104,7 @@ class CachedSource(Source):
                     if not writer.n_rows:
                         raise ValueError(f"{self.name}: it holds no examples")
                     writer.end(self._source.n_features, wanted)
-                    if stamp_of(self._path, self._key["label"]) != wanted["source"]:
+                    if self._stamp() != wanted["source"]:
                         raise ValueError(f"{self.name}: it was changed while it was read")
                     if os.name != "nt":
                         # Before it has its name, which another process may give to a file of its own.
@@ -140,10 +145,10 @@ class CachedSource(Source):
         return X, y
 
 
-def stamp_of(path: str, label: str) -> dict[str, Any]:
+def stamp_of(path: str, label: str | None) -> dict[str, Any]:
     """What changes when a file, a folder, or the file of its labels does: sizes and times."""
     paths = [path]
-    if label.lower().endswith(".npy"):
+    if label is not None and label.lower().endswith(".npy"):
         paths.append(label)
     if os.path.isdir(path):
         paths = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)

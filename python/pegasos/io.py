@@ -1,7 +1,7 @@
 """Examples from files, and models in files.
 
 `read` takes examples and labels from svmlight, CSV, TSV and NPZ files, `load_svmlight` from an svmlight
-file of any ending. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
+file of any ending; `stream` gives them in batches, from these and other sources. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
 not at all.
 """
 
