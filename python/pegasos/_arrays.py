@@ -28,12 +28,13 @@ class _Array:
         self._file, self.name, self._entry = file, name, 0
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{name} is written in version {version} of the format, which is not for arrays of numbers")
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        self.shape, fortran, self.dtype = read(file)
+            raise ValueError(f"{name} is of version {version} of the format, which is not for arrays of numbers")
+        of_version = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        self.shape, fortran, self.dtype = of_version[version](file)
         if self.dtype.hasobject:
             raise ValueError(
-                "it holds pickled objects, which are not read, as they could do anything: save arrays of numbers or strings"
+                "it holds pickled objects, which are not read, as they could do anything: save arrays of numbers or "
+                "strings"
             )
         if fortran and len(self.shape) > 1 and min(self.shape) > 1:
             raise ValueError(f"{name} is in Fortran order, one column after the other: save np.ascontiguousarray of it")
@@ -60,7 +61,7 @@ class _Array:
 
     def take(self, n: int) -> np.ndarray:
         """The next ``n`` entries."""
-        found = np.empty((n, *self.shape[1:]), self.dtype)
+        found: Any = np.empty((n, *self.shape[1:]), self.dtype)
         room = memoryview(found.reshape(-1).view(np.uint8))
         while len(room):
             got = self._file.readinto(room)
@@ -93,7 +94,7 @@ class _Files:
 
 
 class ArraySource(Source):
-    """The rows of an array in a ``.npy`` file, or of a dense or CSR matrix in an archive; read in order, with positions."""
+    """The rows of an array in a ``.npy`` file, or of a dense or CSR matrix in an archive."""
 
     def __init__(self, path: Path, *, label: Any = -1, dtype: Any = np.float64) -> None:
         super().__init__(os.fspath(path))
@@ -250,7 +251,9 @@ def _of_array(files: _Files, path: str, label: Any) -> _Rows:
         return _Dense(array, None)
     if isinstance(label, str | os.PathLike):
         if not os.fspath(label).lower().endswith(".npy"):
-            raise ValueError(f"it has no column names; label must be the number of a column, or a .npy file of labels, got {label!r}")
+            raise ValueError(
+                f"it has no column names; label must be the number of a column, or a .npy file of labels, got {label!r}"
+            )
         return _Dense(array, files.array(os.fspath(label), name=os.fspath(label)))
     n = array.shape[1]
     if not -n <= label < n:
@@ -266,7 +269,8 @@ def _of_archive(files: _Files, path: str, label: Any) -> _Rows:
     if not found >= {"data", "indices", "indptr", "shape"} and "X" not in found:
         if "X_train" not in found:
             raise ValueError(
-                f"it must hold arrays X and y, or X_train and y_train, or data, indices, indptr, shape and y, got {', '.join(members)}"
+                "it must hold arrays X and y, or X_train and y_train, or data, indices, indptr, shape and y, got "
+                f"{', '.join(members)}"
             )
         labels = "y_train"
     if label is not None and labels not in found:

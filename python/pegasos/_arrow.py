@@ -12,7 +12,6 @@ from pegasos._files import naming
 from pegasos._sources import Batch, Source
 
 if TYPE_CHECKING:
-    from pegasos._files import Path
     from pegasos._hashing import Hasher
 
 #: Values of a piece, about.
@@ -34,7 +33,7 @@ class ArrowSource(Source):
         self,
         origin: Any,
         *,
-        format: str | None = None,
+        format: str = "parquet",
         label: str | int | None = -1,
         dtype: Any = np.float64,
         hasher: Hasher | None = None,
@@ -43,8 +42,9 @@ class ArrowSource(Source):
         super().__init__(os.fspath(origin) if is_path else f"the {type(origin).__name__} of pyarrow")
         self._is_path = is_path
         if self.name == "-":
-            raise ValueError("the standard input must be in svmlight's format to be read in batches, not Parquet or Arrow")
-        self._origin, self._format, self._label, self._dtype, self._hasher = origin, format, label, np.dtype(dtype), hasher
+            raise ValueError("the standard input must be in svmlight's format to be read in batches, not Parquet")
+        self._origin, self._format, self._label = origin, format, label
+        self._dtype, self._hasher = np.dtype(dtype), hasher
         self._pyarrow = _pyarrow()
         self._dataset: Any = None
         self._columns: list[str] = []
@@ -67,11 +67,10 @@ class ArrowSource(Source):
             return self._origin if isinstance(self._origin, dataset.Dataset) else dataset.dataset(self._origin)
         # In the system's words, if there is none.
         os.stat(self.name)
-        format = self._format or _format_of(self.name)
         if not os.path.isdir(self.name):
-            found = dataset.dataset(self.name, format=format)
+            found = dataset.dataset(self.name, format=self._format)
         else:
-            found = dataset.dataset(self.name, format=format, partitioning="hive")
+            found = dataset.dataset(self.name, format=self._format, partitioning="hive")
         self.n_bytes = sum(os.stat(file).st_size for file in found.files)
         return found
 
@@ -106,7 +105,7 @@ class ArrowSource(Source):
         if _is_text(self._pyarrow, type):
             if self._hasher is None:
                 raise ValueError(
-                    f"column {name!r} holds strings; hashing=2**18, say, makes features of them, each string of each column one"
+                    f"column {name!r} holds strings; hashing=2**18, say, makes features of them"
                 )
         elif not _is_number(self._pyarrow, type):
             raise ValueError(f"column {name!r} is of type {type}; features must be numbers, or strings that are hashed")
@@ -210,13 +209,3 @@ def _is_number(pyarrow: Any, type: Any) -> bool:
     if types.is_dictionary(type):
         return _is_number(pyarrow, type.value_type)
     return bool(types.is_integer(type) or types.is_floating(type) or types.is_boolean(type) or types.is_decimal(type))
-
-
-def _format_of(path: str) -> str:
-    """The format that a file's ending tells, or that of the first file of a folder."""
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        for name in sorted(names):
-            if not name.startswith((".", "_")):
-                return _format_of(os.path.join(folder, name))
-    return "ipc" if path.lower().endswith((".arrow", ".feather", ".ipc")) else "parquet"

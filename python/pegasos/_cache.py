@@ -1,12 +1,14 @@
 """A source kept in a binary file, from which rows are read in any order.
 
-The file is a header, blocks, and a directory that says where blocks begin. A block holds ``run`` rows, the last perhaps fewer:
-their labels, of sparse rows how many numbers each stores, columns, and values, one array behind the other. So a pass that writes
-need not know how much is to come, a pass in order reads forward, and one in any other order makes a single positioned read of
-some 64 kB for each run; an array for each of the four, as in a file of safetensors, would take four, and sizes that are known before.
+The file is a header, blocks, and a directory that says where blocks begin. A block holds ``run`` rows, the last
+perhaps fewer: their labels, of sparse rows how many numbers each stores, columns, and values, one array behind the
+other. So a pass that writes need not know how much is to come, a pass in order reads forward, and one in any other
+order makes a single positioned read of some 64 kB for each run. An array for each of the four, as in a file of
+safetensors, would take four reads, and sizes that are known before.
 
-The header is written last, the file takes its name when it is complete (`replacing`), and who reads keeps it open: it is
-read, not mapped, so that memory is that of a window, and nobody is killed who reads what somebody makes shorter.
+The header is written last, the file takes its name when it is complete (`replacing`), and who reads keeps it open. It
+is read, not mapped: memory is that of a window, and nobody is killed who reads what somebody makes shorter. Nobody
+waits for the disk, which takes longer than all else: what a power failure damages is found out by the checksums.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._files import BROKEN, replacing, why
-from pegasos._sources import Batch, Misjudged, Source, cut, matrix, part, whole_labels, without_first
+from pegasos._sources import Batch, Misjudged, Source, matrix, part, whole_labels
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -35,13 +37,13 @@ if TYPE_CHECKING:
 _MAGIC = b"pegasos$"
 _VERSION = 1
 
-#: The version, the checksum of the directory, where it begins, its bytes, those of its text; and the checksum of all these.
+#: Magic, version, checksum of the directory, where it begins, its bytes, those of its text; the checksum of all these.
 _HEADER = struct.Struct("<8sIIQQQI")
 
 #: Where blocks begin.
 _BEGIN = 64
 
-#: Bytes of a block, about; its rows, at most, as windows are better mixed of many runs; and rows of a batch while it is written.
+#: Bytes of a block, about; its rows, at most, as windows of many runs are mixed better; rows of a batch that is written.
 _BLOCK = 1 << 16
 _RUN = 256
 _BATCH = 1024
@@ -65,12 +67,13 @@ class CachedSource(Source):
         if os.path.realpath(self.cache) == os.path.realpath(self._path):
             raise ValueError(f"cache must be another file than the source, got {self.cache}")
         self._file: _File | None = None
+        self._n_taken = 0
         self.labels_vary = source.labels_vary
 
     def prepare(self, report: Callable[[], None] = lambda: None) -> None:
         if self._file is not None:
             return
-        stamp = stamp_of(self._path, self._key["label"])
+        stamp = self._stamp()
         self.n_bytes = stamp["size"]
         wanted = {"source": stamp, "asked": self._key, "byteorder": sys.byteorder}
         try:
@@ -85,11 +88,14 @@ class CachedSource(Source):
             self._file = self._written(wanted, report)
         self.n_rows, self.run, self._n_features = self._file.n_rows, self._file.run, self._file.n_features
 
+    def _stamp(self) -> dict[str, Any]:
+        return stamp_of(self._path, self._key["label"] if self._key["format"] == "npy" else None)
+
     def _written(self, wanted: dict[str, Any], report: Callable[[], None]) -> _File:
         wide = False
         while True:
             try:
-                with replacing(self.cache) as file:
+                with replacing(self.cache, durable=False) as file:
                     writer = _Writer(file, wide, self._source.labels_vary)
                     for X, y in self._source.unsurveyed(_BATCH):
                         writer.add(X, y)
@@ -98,7 +104,7 @@ class CachedSource(Source):
                     if not writer.n_rows:
                         raise ValueError(f"{self.name}: it holds no examples")
                     writer.end(self._source.n_features, wanted)
-                    if stamp_of(self._path, self._key["label"]) != wanted["source"]:
+                    if self._stamp() != wanted["source"]:
                         raise ValueError(f"{self.name}: it was changed while it was read")
                     if os.name != "nt":
                         # Before it has its name, which another process may give to a file of its own.
@@ -110,10 +116,13 @@ class CachedSource(Source):
             except _Stale as stale:
                 raise ValueError(f"{self.cache}: {stale}; does another process write it as well?") from None
 
+    def begin(self, skip: int) -> None:
+        self.read_bytes = self._n_taken = 0
+
     def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
         self.prepare()
-        self.read_bytes = 0
-        for X, y in cut(self._in_order(size, skip), size):
+        self.begin(skip)
+        for X, y in self._in_order(size, skip):
             yield X, whole_labels(y) if self.labels_vary else y
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
@@ -121,23 +130,25 @@ class CachedSource(Source):
 
     def _in_order(self, size: int, skip: int) -> Iterator[Batch]:
         assert self._file is not None
-        run = self._file.run
-        first = np.arange(skip // run * run, self._file.n_rows, run)
-        each = -(-size // run)
-        pieces = (self.take(first[k : k + each]) for k in range(0, len(first), each))
-        return without_first(pieces, skip % run)
+        run, n = self._file.run, self._file.n_rows
+        for start in range(skip, n, size):
+            stop, first = min(start + size, n), start // run * run
+            # A run at the border of two batches is read twice, which takes less than to join what was read apart.
+            X, y = self.take(np.arange(first, stop, run), stop - start)
+            yield part(X, start - first, stop - first), None if y is None else y[start - first : stop - first]
 
-    def take(self, first: np.ndarray) -> Batch:
+    def take(self, first: np.ndarray, n_wanted: int | None = None) -> Batch:
         assert self._file is not None and self.n_bytes is not None
         X, y = self._file.take(first // self._file.run)
-        self.read_bytes += self.n_bytes * X.shape[0] // self._file.n_rows
+        self._n_taken += X.shape[0] if n_wanted is None else n_wanted
+        self.read_bytes = self.n_bytes * self._n_taken // self._file.n_rows
         return X, y
 
 
-def stamp_of(path: str, label: str) -> dict[str, Any]:
+def stamp_of(path: str, label: str | None) -> dict[str, Any]:
     """What changes when a file, a folder, or the file of its labels does: sizes and times."""
     paths = [path]
-    if label.lower().endswith(".npy"):
+    if label is not None and label.lower().endswith(".npy"):
         paths.append(label)
     if os.path.isdir(path):
         paths = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -166,10 +177,17 @@ class _Writer:
         if not self._run:
             self._begin(X, y)
         n = X.shape[0]
-        labels = self._labels(y, n)
+        dense = isinstance(X, np.ndarray)
+        # Of each row what it holds, and of each number that it stores.
+        per_row, stored = [self._labels(y, n)], [] if dense else [self._indices(X), X.data]
+        per_row.append(np.ascontiguousarray(X) if dense else np.diff(X.indptr).astype(np.uint32))
+        ends = None if dense else X.indptr.tolist()
         for start in range(0, n, self._run):
             stop = min(start + self._run, n)
-            block = b"".join(map(_bytes, [labels[start:stop], *self._arrays(part(X, start, stop))]))
+            parts = [array[start:stop] for array in per_row]
+            if ends is not None:
+                parts += [array[ends[start] : ends[stop]] for array in stored]
+            block = b"".join(map(_view, parts))
             self._file.write(block)
             self._offsets.append(self._offsets[-1] + len(block))
             self._sums.append(int(_sum(np.frombuffer(block, np.uint32))))
@@ -196,16 +214,13 @@ class _Writer:
         if self._about["labels"] == "text":
             codes = [self._texts.setdefault(text, len(self._texts)) for text in y.tolist()]
             return np.array(codes, np.uint32)
-        return y.astype(_stored(self._about["label_dtype"]))  # type: ignore[no-any-return]
+        return y.astype(_stored(self._about["label_dtype"]))
 
-    def _arrays(self, X: Any) -> list[np.ndarray]:
-        if isinstance(X, np.ndarray):
-            return [X]
+    def _indices(self, X: Any) -> np.ndarray:
         if X.indices.dtype == np.int64 and not self.is_wide:
             self.is_wide = True
             raise Misjudged
-        indices = X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)
-        return [np.diff(X.indptr).astype(np.uint32), indices, X.data]
+        return X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)
 
     def end(self, n_features: int, wanted: dict[str, Any]) -> None:
         about = self._about | {"n_rows": self.n_rows, "n_features": n_features, "texts": [*self._texts]}
@@ -220,10 +235,6 @@ class _Writer:
 def _header(checksum: int, begin: int, length: int, text: int, version: int = _VERSION) -> bytes:
     fields = _HEADER.pack(_MAGIC, version, checksum, begin, length, text, 0)
     return fields[:-4] + struct.pack("<I", zlib.crc32(fields[:-4]))
-
-
-def _bytes(array: np.ndarray) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
 def _stored(dtype: str) -> type:
@@ -280,7 +291,7 @@ class _File:
                 raise _Stale(what.get(name, "it was written on another kind of machine"))
         self.n_rows, self.n_features, self.run = (int(about[name]) for name in ("n_rows", "n_features", "run"))
         self._rows, self._kind, self._label_dtype = about["rows"], about["labels"], about["label_dtype"]
-        self._values = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}[about["values"]]
+        self._values: np.dtype[Any] = np.dtype({"float32": np.float32, "float64": np.float64}[about["values"]])
         self._texts = np.array(about["texts"], dtype=str)
         if min(self.n_rows, self.n_features, self.run) < 1 or self._rows not in ("dense", "int32", "int64"):
             raise ValueError("it describes no rows")
@@ -318,7 +329,7 @@ class _File:
         """The rows of these blocks, one below the other."""
         n_rows, stored = self._n_rows[blocks], self._stored[blocks]
         n, count = int(n_rows.sum()), int(stored.sum())
-        labels = np.empty(n, np.uint32 if self._kind in ("text", "none") else _stored(self._label_dtype))
+        labels: np.ndarray = np.empty(n, np.uint32 if self._kind in ("text", "none") else _stored(self._label_dtype))
         arrays = [labels]
         if self._rows == "dense":
             data = np.empty((n, self.n_features), self._values)
@@ -378,5 +389,5 @@ class _File:
                     buffer = buffer[got:]
 
 
-def _view(array: np.ndarray) -> memoryview:
+def _view(array: Any) -> memoryview:
     return memoryview(array.reshape(-1).view(np.uint8))

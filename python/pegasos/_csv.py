@@ -90,7 +90,7 @@ class _Content:
 def read_csv(
     path: Path, delimiter: str, label: str | int | None, model: Any
 ) -> tuple[np.ndarray, np.ndarray | None, list[str] | None]:
-    """Features, labels if there are any, and the names of the features if there is a header; as `pegasos.io.read` has them."""
+    """Features, labels if there are any, and the names of the features if there is a header."""
     with text_of(path) as file:
         content = _Content(file, delimiter, label, model)
         reader = _CsvRows(content)
@@ -239,7 +239,7 @@ _KINDS = 1 << 14
 
 
 class CsvSource(Source):
-    """The rows of a CSV or TSV file, as `pegasos.io.read` has them. A first pass finds what labels are, and the header."""
+    """The rows of a CSV or TSV file, as `read_csv` has them. A first pass finds what labels are, and the header."""
 
     def __init__(
         self,
@@ -251,7 +251,8 @@ class CsvSource(Source):
         hasher: Hasher | None = None,
     ) -> None:
         super().__init__(os.fspath(path))
-        self._path, self._delimiter, self._label, self._dtype, self._hasher = path, delimiter, label, np.dtype(dtype), hasher
+        self._path, self._delimiter, self._label = path, delimiter, label
+        self._dtype, self._hasher = np.dtype(dtype), hasher
         if self.name == "-":
             raise ValueError("the standard input must be in svmlight's format to be read in batches, not CSV or TSV")
         self.n_bytes = size_of(path)
@@ -281,7 +282,8 @@ class CsvSource(Source):
             if n_rows > 1 and found.kind() != "text" and _heads([first, "0"]):
                 self._headed, n_rows = True, n_rows - 1
             elif not first:
-                raise ValueError(f"{self.name}: line {content.first_line}, column {content.column + 1}: the label is missing")
+                place = f"{self.name}: line {content.first_line}, column {content.column + 1}"
+                raise ValueError(f"{place}: the label is missing")
             else:
                 found.add(first)
         if not n_rows:
@@ -300,7 +302,7 @@ class CsvSource(Source):
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
         with self._content() as (content, file):
-            rows = content.rows
+            rows: Iterator[tuple[int, list[str]]] = content.rows
             if not self._headed:
                 rows = itertools.chain([(content.first_line, content.first)], rows)
             rows = itertools.islice(rows, skip, None)
@@ -326,7 +328,9 @@ class CsvSource(Source):
             raise ValueError(f"{place}: {X[row, feature]} is too large for {self._dtype}")
         return cast
 
-    def _hashed(self, content: _Content, reader: _CsvRows, names: list[str], some: list[tuple[int, list[str]]]) -> Batch:
+    def _hashed(
+        self, content: _Content, reader: _CsvRows, names: list[str], some: list[tuple[int, list[str]]]
+    ) -> Batch:
         """Rows whose features are what the hasher makes of cells that are numbers, and of others."""
         assert self._hasher
         records: list[list[Any]] = []

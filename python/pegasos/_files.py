@@ -71,13 +71,16 @@ def why(error: Exception) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to that takes the place of ``path`` when the block ends.
 
     Parameters
     ----------
     path : str or path-like
         The file to write. What is no regular file, such as a pipe, is written to as it stands.
+    durable : bool, default=True
+        Whether to wait until the disk has it. Otherwise a power failure may leave a file of which parts are missing:
+        for what carries checksums and can be made again.
 
     Yields
     ------
@@ -116,7 +119,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             if exists:
                 shutil.copymode(target, file.name)
             if fcntl:

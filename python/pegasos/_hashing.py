@@ -17,9 +17,9 @@ Hashing: TypeAlias = "int | FeatureHasher | HashingVectorizer"
 class Hasher:
     """Makes sparse rows of records, whose columns have names.
 
-    With a FeatureHasher of dicts, or a number of features for one of its defaults, a record is the dict of its columns: a string
-    becomes the feature "column=string" of value 1, a number the feature "column" of this value. With a HashingVectorizer
-    a record must be one text.
+    With a FeatureHasher of dicts, or a number of features for one of its defaults, a record is the dict of its columns:
+    a string becomes the feature "column=string" of value 1, a number the feature "column" of this value. With a
+    HashingVectorizer a record must be one text.
     """
 
     def __init__(self, hashing: Hashing, dtype: Any) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pegasos._sources import Batch, Source, cut, open_source, whole_labels, without_first
+from pegasos._sources import Batch, Source, count, cut, open_source, whole_labels, without_first
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -28,6 +30,7 @@ def passes(
     window: int | None = None,
     seed: int = 0,
     skip: int = 0,
+    ahead: bool = False,
 ) -> Iterator[Batch]:
     """Batches of ``size`` rows of so many passes, the last of a pass perhaps of fewer.
 
@@ -47,12 +50,27 @@ def passes(
     skip : int, default=0
         How many rows, of all passes together, are left out at the beginning. Where these are all batches so far of
         another run, what comes is what would have come in that run.
+    ahead : bool, default=False
+        Whether a thread of its own takes care of the next batch while there is something to do with this one.
 
     Yields
     ------
     X, y : batch
         As of the source.
     """
+    if not ahead:
+        yield from _in_turn(source, size, n_passes, window, seed, skip)
+        return
+    with closing(_in_turn(source, size, n_passes, window, seed, skip)) as batches, ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
+
+
+def _in_turn(
+    source: Source, size: int, n_passes: int, window: int | None, seed: int, skip: int
+) -> Generator[Batch, None, None]:
     source.prepare()
     for number in range(n_passes):
         if source.n_rows is not None and skip >= source.n_rows:
@@ -68,31 +86,26 @@ def passes(
 
 def _windows(source: Source, window: int, key: list[int], skip: int) -> Iterator[Batch]:
     """A pass in windows of shuffled rows, without the first ``skip`` rows."""
-    if source.run is None:
-        begin = skip // window
-        found: Iterable[Batch] = source.batches(window, begin * window)
-        skip -= begin * window
-    else:
-        found, begin, skip = _of_runs(source, source.run, window, key, skip)
+    if source.run is not None:
+        # Of whole runs.
+        window = -(-window // source.run) * source.run
+    begin = skip // window
+    found = source.batches(window, begin * window)
+    if source.run is not None:
+        found = _of_runs(source, source.run, window, key, begin)
     shuffled = (_shuffled(X, y, [*key, 1, place]) for place, (X, y) in enumerate(found, begin))
-    yield from without_first(shuffled, skip)
+    yield from without_first(shuffled, skip - begin * window)
 
 
-def _of_runs(
-    source: Source, run: int, window: int, key: list[int], skip: int
-) -> tuple[Iterator[Batch], int, int]:
-    """Windows of runs in an order of their own, the first of them that is needed, and what to leave out of that."""
+def _of_runs(source: Source, run: int, window: int, key: list[int], begin: int) -> Iterator[Batch]:
+    """Windows of runs in an order of their own, without the first ``begin`` of them; a run that is short is the last."""
     assert source.n_rows is not None
-    first = np.arange(0, source.n_rows, run)
-    first = first[_random([*key, 0]).permutation(len(first))]
-    each = -(-window // run)
-    ends = np.cumsum(np.minimum(first + run, source.n_rows) - first)
-    # The last run may be short, and stands anywhere.
-    begin = int(np.searchsorted(ends, skip, side="right")) // each
-    before = int(ends[begin * each - 1]) if begin else 0
-    source.read_bytes = 0
-    found = (source.take(first[k : k + each]) for k in range(begin * each, len(first), each))
-    return found, begin, skip - before
+    order = _random([*key, 0]).permutation(source.n_rows // run)
+    first = np.append(order, len(order)) * run if source.n_rows % run else order * run
+    source.begin(begin * window)
+    each = window // run
+    for k in range(begin * each, len(first), each):
+        yield source.take(first[k : k + each])
 
 
 def _shuffled(X: Any, y: Any, key: list[int]) -> Batch:
@@ -125,39 +138,40 @@ def stream(
 ) -> Iterator[tuple[Any, Any]]:
     """Read examples in batches, in constant memory: for ``partial_fit``.
 
-    The ending of a path tells its format: ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt`` and any that is not known are svmlight
-    text, others are ``.csv``, ``.tsv``, ``.npy``, ``.npz``, ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.ipc``, and folders of
-    the last five. Text may be packed (``.gz``, ``.bz2``).
+    The ending of a path tells its format: ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt`` and any that is not known
+    are svmlight text, others are ``.csv``, ``.tsv``, ``.npy``, ``.npz``, ``.parquet``, ``.pq``, ``.arrow``,
+    ``.feather``, ``.ipc``, and folders of the last five. Text may be packed (``.gz``, ``.bz2``).
 
     Parameters
     ----------
     source : str, path-like, iterable or callable
-        A file or a folder; "-" for svmlight text from the standard input. Or an iterable of pairs ``(X, y)`` of any numbers of
-        rows, ``y`` None where there are no labels; a callable that returns a fresh one for each pass; a table or a
-        dataset of pyarrow.
+        A file or a folder; "-" for svmlight text from the standard input. Or an iterable of pairs ``(X, y)`` of any
+        numbers of rows, ``y`` None where there are no labels; a callable that returns a fresh one for each pass; a
+        table or a dataset of pyarrow.
     batch_size : int, default=1000
         The number of rows of a batch; the last of a pass may have fewer.
     label : str, int or None, default=-1
-        Where labels are. Of CSV, TSV, Parquet and Arrow the column, by its name or number, counted from 0, or from the end if
-        negative. Of a ``.npy`` file the number of a column, or the path of another ``.npy`` file. In svmlight and
-        ``.npz`` files they have a place of their own. None for no labels: ``y`` is None.
+        Where labels are. Of CSV, TSV, Parquet and Arrow the column, by its name or number, counted from 0, or from
+        the end if negative. Of a ``.npy`` file the number of a column, or the path of another ``.npy`` file. In
+        svmlight and ``.npz`` files they have a place of their own. None for no labels: ``y`` is None.
     format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path.
     dtype : {float64, float32}, default=float64
         The type of the values; of svmlight text the nearest numbers to what is written.
     n_features : int or None, default=None
-        The number of features of every batch, of svmlight text and pairs; others tell. None for as many as an svmlight file has:
-        it is read twice, the first time for that, unless there is a ``cache``; and for those of the first pair.
+        The number of features of every batch, of svmlight text and pairs; others tell. None for as many as an
+        svmlight file has: it is read twice, the first time for that, unless there is a ``cache``; and for those of
+        the first pair.
     zero_based : bool or "auto", default="auto"
         Whether indices of svmlight text count from 0. "auto" as for `load_svmlight`: the file is read twice, too.
     hashing : int, FeatureHasher, HashingVectorizer or None, default=None
         What makes sparse features of strings, for CSV, TSV, Parquet and Arrow. An int is the number of features of a
-        FeatureHasher: a row is to it the dict of its columns, of numbers and strings. A HashingVectorizer takes one column of
-        texts beside the label. None: strings are an error.
+        FeatureHasher: a row is to it the dict of its columns, of numbers and strings. A HashingVectorizer takes one
+        column of texts beside the label. None: strings are an error.
     cache : bool, str, path-like or None, default=None
         Where to keep the rows of a file in binary form: True for the path of the source with ``.pegasos-cache``
-        behind it. Unless it is there it is written first, in one pass; then batches come from there. One that belongs to another
-        size or time of the source, or to other arguments, or is damaged, is written anew, with a warning.
+        behind it. Unless it is there it is written first, in one pass; then batches come from there. One that belongs
+        to another size or time of the source, or to other arguments, or is damaged, is written anew, with a warning.
     passes : int, default=1
         How often all rows come.
     shuffle : bool or int, default=False
@@ -166,16 +180,16 @@ def stream(
     random_state : int, RandomState instance or None, default=None
         The seed of the orders. None for a new one.
     skip : int, default=0
-        How many rows to leave out at the beginning, of all passes together: with a ``random_state`` that is an int, batches
-        go on where those of another call with the same arguments ended.
+        How many rows to leave out at the beginning, of all passes together: with a ``random_state`` that is an int,
+        batches go on where those of another call with the same arguments ended.
     n_jobs : int or None, default=None
         How many threads read svmlight text; as for `load_svmlight`. No row depends on it.
 
     Yields
     ------
     X : ndarray or csr_matrix of shape (batch_size, n_features)
-        Features of the next rows; sparse for svmlight text, sparse ``.npz`` files and pairs, and with ``hashing``. Without
-        ``shuffle`` batches, one below the other, are what `read` makes of the same file.
+        Features of the next rows; sparse for svmlight text, sparse ``.npz`` files and pairs, and with ``hashing``.
+        Without ``shuffle`` batches, one below the other, are what `read` makes of the same file.
     y : ndarray of shape (batch_size,), or None
         Their labels. Those of svmlight text are int64 if those of the batch are whole numbers, else float64.
 
@@ -184,10 +198,11 @@ def stream(
     OSError
         The file cannot be read, or the cache not written; FileNotFoundError if there is no file.
     ValueError
-        The content is not what the format asks for, a value is missing or not finite, or is a string where nothing is hashed: the
-        message names the file, the line or row (counted from 0 where there are no lines) and the column. It comes when the place
-        is reached, or before the first batch where the file is read before. Or ``n_features`` or ``zero_based``
-        is left open for what cannot be read twice, the standard input and pipes; or there are several ``passes`` over that.
+        The content is not what the format asks for, a value is missing or not finite, or is a string where nothing is
+        hashed: the message names the file, the line or row (counted from 0 where there are no lines) and the column.
+        It comes when the place is reached, or before the first batch where the file is read before. Or ``n_features``
+        or ``zero_based`` is left open for what cannot be read twice, the standard input and pipes; or there are
+        several ``passes`` over that.
     TypeError
         ``source`` is none of these.
     ImportError
@@ -199,11 +214,10 @@ def stream(
     read : All rows of a file at once.
 
     Notes
-    -----
-    Memory is that of a batch, or of three windows where rows are shuffled, and a few megabytes; of Parquet also that of a row
-    group. Arguments are checked when the function is called, the file is opened when the first batch is asked for, and closed behind
-    the last or with the iterator. A cache takes 12 bytes for each stored number of sparse rows in double precision, 8 in
-    single; of dense rows 8 and 4. ``docs/streams.md`` has what all this costs.
+    ----- Memory is that of a batch, or of three windows where rows are shuffled, and a few megabytes; of Parquet also
+    that of a row group. Arguments are checked when the function is called, the file is opened when the first batch is
+    asked for, and closed behind the last or with the iterator. A cache takes 12 bytes for each stored number of
+    sparse rows in double precision, 8 in single; of dense rows 8 and 4. ``docs/streams.md`` has what all this costs.
 
     Examples
     --------
@@ -253,21 +267,12 @@ def stream(
     )
     if n_passes > 1 and not found.repeatable:
         raise ValueError(f"{found.name} can be read once, passes must be 1, got {passes}")
-    return _passes(found, size, n_passes=n_passes, window=window, seed=_seed(random_state), skip=rows)
+    ahead = thread_count(n_jobs) > 1 and found.may_be_ahead
+    return _passes(found, size, n_passes=n_passes, window=window, seed=_seed(random_state), skip=rows, ahead=ahead)
 
 
+#: By the name that `stream` has for a parameter, it cannot be called there.
 _passes = passes
-
-
-def count(name: str, value: Any, least: int = 1) -> int:
-    """A number of rows or passes."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, got {value!r}") from None
-    if not least <= number < 2**63:
-        raise ValueError(f"{name} must be at least {least} and less than 2**63, got {number}")
-    return number
 
 
 def _window(shuffle: bool | int, size: int) -> int | None:

@@ -1,11 +1,13 @@
 """Examples of one origin, batch after batch: what all kinds of origins have in common, and pairs of any iterable.
 
-`open_source` knows the kinds: svmlight text (`_svmlight`), CSV (`_csv`), arrays of NumPy and SciPy (`_arrays`), what pyarrow
-reads (`_arrow`). `_passes` goes over a source, several times, in order or shuffled; `_cache` keeps one in a file.
+`open_source` knows the kinds: svmlight text (`_svmlight`), CSV (`_csv`), arrays of NumPy and SciPy (`_arrays`), what
+pyarrow reads (`_arrow`). `_passes` goes over a source, several times, in order or shuffled; `_cache` keeps one in a
+file.
 """
 
 from __future__ import annotations
 
+import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -42,9 +44,11 @@ class Source(ABC):
     n_rows: int | None = None
     #: Whether there may be a second pass.
     repeatable: bool = True
+    #: Whether another thread may read what comes next.
+    may_be_ahead: bool = True
     #: Whether labels are ints in batches where they are whole numbers, and floats in others.
     labels_vary: bool = False
-    #: So many rows one below the other, from a multiple of it on, can be read from anywhere (`take`); None: only in order.
+    #: So many rows, from a multiple of it on, can be read from anywhere (`take`); None where there is but one order.
     run: int | None = None
 
     def __init__(self, name: str) -> None:
@@ -84,9 +88,23 @@ class Source(ABC):
     def _pieces(self, skip: int) -> Iterator[Batch]:
         """A pass in pieces of any size. When it ends, ``n_rows`` is known."""
 
+    def begin(self, skip: int) -> None:
+        """A pass by `take` begins, behind so many rows."""
+
     def take(self, first: np.ndarray) -> Batch:
         """The runs that begin at these rows, in this order, one below the other; where ``run`` is not None."""
         raise NotImplementedError
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """A number of rows, features or passes."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {value!r}") from None
+    if not least <= number < 2**63:
+        raise ValueError(f"{name} must be at least {least} and less than 2**63, got {number}")
+    return number
 
 
 def part(X: Any, start: int, stop: int) -> Any:
@@ -110,13 +128,14 @@ def matrix(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features
 
 
 def ascending(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int) -> Any:
-    """A CSR matrix of rows that may be in any order, of arrays that nobody else has, with columns that are all there."""
+    """A CSR matrix of arrays that nobody else has; entries of a row may be in any order, their columns are all there."""
     from scipy.sparse import csr_matrix
 
     # As SciPy would have them.
     wide = max(n_features, len(data)) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
-    X = csr_matrix((data, indices.astype(index, copy=False), indptr.astype(index, copy=False)), shape=(len(indptr) - 1, n_features))
+    indices, indptr = indices.astype(index, copy=False), indptr.astype(index, copy=False)
+    X = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_features))
     X.sum_duplicates()
     return X
 
@@ -177,15 +196,23 @@ def without_first(pieces: Iterable[Batch], skip: int) -> Iterator[Batch]:
 class Pairs(Source):
     """Pairs ``(X, y)`` of an iterable, or of the fresh iterable that a callable returns for each pass.
 
-    An iterator can be read once. Matrices may have any number of rows, and are made arrays or CSR matrices of ``dtype``.
+    An iterator can be read once. Matrices may have any number of rows, and are made arrays or CSR matrices of
+    ``dtype``.
     """
 
+    #: Programs of others may mind in which thread they are called.
+    may_be_ahead = False
+
     def __init__(
-        self, origin: Iterable[Any] | Callable[[], Iterable[Any]], *, dtype: Any = np.float64, n_features: int | None = None
+        self,
+        origin: Iterable[Any] | Callable[[], Iterable[Any]],
+        *,
+        dtype: Any = np.float64,
+        n_features: int | None = None,
     ) -> None:
         super().__init__(f"the {type(origin).__name__} of batches")
         self._origin, self._dtype = origin, np.dtype(dtype)
-        self._n_features = n_features
+        self._n_features = None if n_features is None else count("n_features", n_features)
         self.repeatable = callable(origin) or iter(origin) is not origin
         self._n_begun = 0
         #: What was looked at before the first pass: the first pair, and the iterator behind it.
@@ -304,11 +331,17 @@ FORMATS = {
 
 
 def format_of(path: Path) -> str:
-    """The format of a file by its ending; "folder" for a folder."""
-    if os.path.isdir(path):
-        return "folder"
-    name = os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
-    return next((format for format, endings in FORMATS.items() if name.endswith(endings)), "svmlight")
+    """The format of a file by its ending; of a folder that of its first file, if it is Parquet or Arrow."""
+    if not os.path.isdir(path):
+        name = os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
+        return next((format for format, endings in FORMATS.items() if name.endswith(endings)), "svmlight")
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if not name.startswith((".", "_")):
+                format = format_of(os.path.join(folder, name))
+                return format if format in ("parquet", "arrow") else "svmlight"
+    return "svmlight"
 
 
 def open_source(
@@ -345,7 +378,7 @@ def open_source(
         )
     _check_goes_with(kind, "n_features", n_features is not None, ("svmlight", "pairs"))
     _check_goes_with(kind, "zero_based", zero_based != "auto", ("svmlight",))
-    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow", "folder"))
+    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow"))
     found = _opened(kind, origin, label, dtype, n_features, zero_based, hashing, n_jobs)
     if cache is None or cache is False:
         return found
@@ -395,8 +428,7 @@ def _opened(
         return CsvSource(origin, delimiter="," if kind == "csv" else "\t", label=label, dtype=dtype, hasher=hasher)
     from pegasos._arrow import ArrowSource
 
-    given = {"parquet": "parquet", "arrow": "ipc"}.get(kind) if isinstance(origin, str | os.PathLike) else None
-    return ArrowSource(origin, format=given, label=label, dtype=dtype, hasher=hasher)
+    return ArrowSource(origin, format="parquet" if kind == "parquet" else "ipc", label=label, dtype=dtype, hasher=hasher)
 
 
 def _check_goes_with(kind: str, name: str, given: bool, kinds: tuple[str, ...]) -> None:

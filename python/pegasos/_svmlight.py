@@ -6,7 +6,6 @@ of it, and `SvmlightSource` yields batches in constant memory.
 
 from __future__ import annotations
 
-import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -16,7 +15,7 @@ import numpy as np
 
 from pegasos._core import Svmlight
 from pegasos._files import naming, opened, position, size_of
-from pegasos._sources import Misjudged, Source, whole_labels
+from pegasos._sources import Misjudged, Source, count, whole_labels
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -215,13 +214,16 @@ class SvmlightSource(Source):
     ) -> None:
         super().__init__(os.fspath(path))
         self._path, self._threads, self._labelled = path, thread_count(n_jobs), label is not None
-        self._base, self._n_features, self._dtype = _base(zero_based), _count("n_features", n_features), _name(dtype)
+        self._base, self._dtype = _base(zero_based), _name(dtype)
+        self._n_features = _count("n_features", n_features)
         if label not in (-1, None):
-            raise ValueError(f"{self.name}: in svmlight files labels stand first in their lines, there is no column {label!r}")
+            raise ValueError(f"{self.name}: labels stand first in lines of svmlight text, there is no column {label!r}")
         self.repeatable = self.name != "-"
         if not self.repeatable:
             self._check_known("the standard input")
         self.n_bytes = size_of(path)
+        # A pipe gives what there is, and nobody waits for what comes next.
+        self.may_be_ahead = self.n_bytes is not None
 
     def prepare(self, report: Callable[[], None] = lambda: None) -> None:
         if self._base is not None and self._n_features is not None:
@@ -352,16 +354,8 @@ def _base(zero_based: Any) -> bool | None:
 
 
 def _count(name: str, value: Any) -> int | None:
-    """A number of rows or features, or None."""
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, got {value!r}") from None
-    if not 0 < number < 2**63:
-        raise ValueError(f"{name} must be at least 1 and less than 2**63, got {number}")
-    return number
+    """A number of features, or None."""
+    return None if value is None else count(name, value)
 
 
 def _with_labels(

@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 #: Files of more bytes are learned from in passes, in so many, unless somebody says otherwise.
 _LARGE, _PASSES = 1 << 30, 3
 
-#: Bytes that the numbers of a window of dense rows may take; and support vectors of a machine without a budget of its own.
-_WINDOW_BYTES, _BUDGET = 1 << 26, 1000
+#: Rows of a window, and bytes that dense ones may take; and support vectors of a machine without a budget of its own.
+_WINDOW, _WINDOW_BYTES, _BUDGET = 10_000, 1 << 25, 1000
 
 #: Of so many examples of a window it is seen whether they would have been right, before they are learned from; of each of the
 #: first so many windows, then of one in as many: to score takes a model that is made of all weights.
@@ -163,7 +164,8 @@ class _Course:
         self.format = arguments.format or format_of(arguments.data)
         # A name of nothing is an error of whoever opens it.
         self._is_file = arguments.data != "-" and not (os.path.exists(arguments.data) and not os.path.isfile(arguments.data))
-        self.estimator, self.scaler = estimator, None
+        self.estimator: Any = estimator
+        self.scaler: Any = None
         self._check_options()
         self._set_defaults()
         self.goes_on = arguments.resume and os.path.exists(arguments.output)
@@ -239,7 +241,7 @@ class _Course:
         """Takes up the model of the output file; options that were given must be its own."""
         path = self.arguments.output
         model = io.load(path)
-        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        steps: list[Any] = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         estimator = steps.pop()
         if len(steps) != bool(self.arguments.scale) or type(estimator) is not type(self.estimator):
             raise ValueError(f"{path}: --resume needs a model that was trained with the same options")
@@ -278,15 +280,20 @@ class _Course:
         bar.done()
         return scaler
 
+    @cached_property
     def _window(self) -> int:
+        """The rows of a batch."""
         if self.arguments.window is not None:
             found: int = self.arguments.window
             return found
-        return 10_000
+        if not self.source.repeatable:
+            return _WINDOW
+        X, _ = next(iter(self.source.batches(1)))
+        # Of sparse rows only the numbers that are stored count.
+        return _WINDOW if hasattr(X, "tocsr") else max(1, min(_WINDOW, _WINDOW_BYTES // X.nbytes))
 
     def _batches(self, *, n_passes: int, skip: int = 0, shuffled: bool = False) -> Any:
-        window = self._window()
-        seed = self.estimator.random_state
+        window, seed = self._window, self.estimator.random_state
         order = window if shuffled and self.estimator.sampling != "storage" else None
         for X, y in passes(self.source, window, n_passes=n_passes, window=order, seed=seed, skip=skip):
             yield X if self.scaler is None else self.scaler.transform(X), y
@@ -314,7 +321,7 @@ class _Course:
 
     def _try(self, X: Any, y: np.ndarray) -> None:
         """Looks whether the model would have been right about examples that are new to it."""
-        known, window = getattr(self.estimator, "classes_", ()), self.met // self._window()
+        known, window = getattr(self.estimator, "classes_", ()), self.met // self._window
         is_new = self.source.n_rows is None or self.met < self.source.n_rows
         if len(known) < 2 or not is_new or (window > _OFTEN and window % _OFTEN):
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -411,7 +412,7 @@ def test_tables_that_are_none(columns: Any, options: dict[str, Any], message: st
     [
         ("a.csv", {"n_features": 3}, ValueError, "n_features goes with svmlight, pairs, not with csv, which tells it"),
         ("a.npy", {"zero_based": True}, ValueError, "zero_based goes with svmlight, not with npy"),
-        ("a.svm", {"hashing": 8}, ValueError, "hashing goes with csv, tsv, parquet, arrow, folder, not with svmlight"),
+        ("a.svm", {"hashing": 8}, ValueError, "hashing goes with csv, tsv, parquet, arrow, not with svmlight"),
         ("a.svm", {"label": "y"}, ValueError, "there is no column 'y'"),
         ("a.svm", {"format": "xml"}, ValueError, "format must be one of svmlight, csv, .* got 'xml'"),
         ("a.npz", {"dtype": int}, ValueError, "dtype must be float64 or float32"),
@@ -497,6 +498,30 @@ def test_a_run_that_goes_on_is_the_run(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
+def test_reading_ahead(tmp_path: Path) -> None:
+    """In another thread, which ends with the batches; what goes wrong there is told here, in its turn."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.c_[DENSE, LABELS])
+    options: dict[str, Any] = {"passes": 2, "shuffle": 300, "random_state": 1}
+    before = threading.active_count()
+    for (X, y), (Z, z) in zip(stream(path, 90, **options, n_jobs=2), stream(path, 90, **options, n_jobs=1), strict=True):
+        assert (X == Z).all() and (y == z).all()
+    assert threading.active_count() == before
+    batches = stream(path, 90, n_jobs=2)
+    next(batches)
+    # An open file would be a ResourceWarning, which is an error here.
+    del batches
+    assert threading.active_count() == before
+    broken = DENSE.copy()
+    broken[1000, 2] = np.nan
+    np.save(path, np.c_[broken, LABELS])
+    batches, n = stream(path, 1000, n_jobs=2), 0
+    with pytest.raises(ValueError, match="row 1000, column 2: nan is not a finite number"):
+        for _, y in batches:
+            n += len(y)
+    assert n in (0, 1000)
+
+
 def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
     """Of files of some 50 MB, in a process of its own."""
     rows = np.tile(DENSE, (250, 2)).astype(np.float32)
@@ -505,9 +530,10 @@ def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
     table = pyarrow.table({**{f"c{k}": column for k, column in enumerate(rows.T)}, "y": np.tile(LABELS, 250)})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20_000)
     code = (
-        "import resource, sys\n"
+        "import re, sys\n"
         "from pegasos.io import stream\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        # ru_maxrss would begin with that of this process.
+        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) // 1024\n"
         "batches = stream(sys.argv[1], 1000)\n"
         "next(batches)\n"
         "before = peak()\n"
