@@ -154,11 +154,16 @@ class _Rows:
     def _next_labels(self, n: int, first: int) -> Any:
         if self._labels is None:
             return None
-        y = self._labels.take(n)
-        if y.dtype.kind == "f" and not (finite := np.isfinite(y)).all():
-            row = int(np.argmin(finite))
-            raise ValueError(f"row {first + row}: the label {y[row]} is not a finite number")
-        return y
+        return _native(self._labels.take(n), first)
+
+
+def _native(y: np.ndarray, first: int) -> np.ndarray:
+    """Labels, finite and as this machine has them."""
+    y = y.astype(y.dtype.newbyteorder("="), copy=False)
+    if y.dtype.kind == "f" and not (finite := np.isfinite(y)).all():
+        row = int(np.argmin(finite))
+        raise ValueError(f"row {first + row}: the label {y[row]} is not a finite number")
+    return y
 
 
 class _Dense(_Rows):
@@ -184,7 +189,7 @@ class _Dense(_Rows):
             fault = f"too large for {dtype}" if np.isfinite(value) else "not a finite number"
             raise ValueError(f"row {first + row}, column {column}: {value} is {fault}")
         if self._column is not None:
-            y = rows[:, self._column].copy()
+            y = _native(rows[:, self._column].copy(), first)
             X = np.ascontiguousarray(np.delete(X, self._column, axis=1))
         return X, y
 

@@ -55,10 +55,10 @@ class ArrowSource(Source):
             return
         with naming(self.name):
             self._dataset = self._opened()
-            self._columns, self._target = self._roles(self._dataset.schema)
             self.n_rows = self._dataset.count_rows()
             if not self.n_rows:
                 raise ValueError("it holds no examples")
+            self._columns, self._target = self._roles(self._dataset.schema)
         self._n_features = self._hasher.n_features if self._hasher else len(self._columns)
 
     def _opened(self) -> Any:

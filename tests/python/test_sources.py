@@ -174,6 +174,11 @@ def test_labels_of_arrays(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", DENSE)
     np.save(tmp_path / "y.npy", WORDS)
     check_batches(open_source(tmp_path / "X.npy", label=tmp_path / "y.npy"), DENSE, WORDS)
+    np.save(tmp_path / "swapped.npy", np.c_[DENSE, LABELS].astype(">f4"))
+    X, y = next(stream(tmp_path / "swapped.npy", 10, dtype=np.float32, cache=True))
+    assert X.dtype.isnative and y.dtype.isnative
+    np.testing.assert_array_equal(X, DENSE[:10].astype(np.float32))
+    np.testing.assert_array_equal(y, LABELS[:10])
     X, y = next(stream(tmp_path / "X.npy", 10, label=0))
     np.testing.assert_array_equal(X, DENSE[:10, 1:])
     np.testing.assert_array_equal(y, DENSE[:10, 0])
@@ -392,6 +397,7 @@ def test_faults_have_places(
         ({"a": [1, 2], "b": [[0], [1]]}, {}, "column 'b' is of type list<.*; labels must be numbers or strings"),
         ({"a": [1, 2], "b": [0, 1]}, {"label": "c"}, "it has 0 columns 'c'; it has a, b"),
         ({"a": [1, 2], "b": [0, 1]}, {"label": 2}, "it has 2 columns, none of number 2"),
+        ({}, {}, "it holds no examples"),
         ({"b": [0, 1]}, {}, "it has no feature beside the label"),
         ({"a": pyarrow.array([], pyarrow.int64()), "b": pyarrow.array([], pyarrow.int64())}, {}, "it holds no examples"),
         ({"a": [1, 2], "b": [0, 1]}, {"hashing": HashingVectorizer()}, "column 'a' holds numbers, a HashingVectorizer takes texts"),
