@@ -22,7 +22,7 @@ import threading
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,7 +119,7 @@ class CachedSource(Source):
     def begin(self, skip: int) -> None:
         self.read_bytes = self._n_taken = 0
 
-    def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, size: int, skip: int = 0) -> Generator[Batch, None, None]:
         self.prepare()
         self.begin(skip)
         for X, y in self._in_order(size, skip):

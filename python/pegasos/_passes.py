@@ -31,7 +31,7 @@ def passes(
     seed: int = 0,
     skip: int = 0,
     ahead: bool = False,
-) -> Iterator[Batch]:
+) -> Generator[Batch, None, None]:
     """Batches of ``size`` rows of so many passes, the last of a pass perhaps of fewer.
 
     Parameters
@@ -90,7 +90,7 @@ def _windows(source: Source, window: int, key: list[int], skip: int) -> Iterator
         # Of whole runs.
         window = -(-window // source.run) * source.run
     begin = skip // window
-    found = source.batches(window, begin * window)
+    found: Iterator[Batch] = source.batches(window, begin * window)
     if source.run is not None:
         found = _of_runs(source, source.run, window, key, begin)
     shuffled = (_shuffled(X, y, [*key, 1, place]) for place, (X, y) in enumerate(found, begin))

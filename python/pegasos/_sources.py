@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -70,7 +70,7 @@ class Source(ABC):
         It may take a pass over the origin. ``report`` is then called now and then, with ``read_bytes`` as it grows.
         """
 
-    def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, size: int, skip: int = 0) -> Generator[Batch, None, None]:
         """A pass: batches of ``size`` rows, the last perhaps of fewer, without the first ``skip`` rows."""
         self.prepare()
         self.read_bytes = 0

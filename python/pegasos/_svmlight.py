@@ -244,7 +244,7 @@ class SvmlightSource(Source):
             n_features = parser.finish()[3]
         self._base, self._n_features, self.n_rows = from_0, n_features, n_rows
 
-    def batches(self, size: int, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, size: int, skip: int = 0) -> Generator[Batch, None, None]:
         self.prepare()
         with self._blocks() as blocks:
             parser = Svmlight(self._dtype, self._base, self._n_features, threads=self._threads)

@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import time
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from pegasos._passes import passes
 from pegasos._progress import bar_of, say
 from pegasos._report import budget_lines, classes_line, objective_lines, print_aligned
 from pegasos._sources import format_of, open_source
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     import argparse
@@ -288,15 +290,19 @@ class _Course:
             return found
         if not self.source.repeatable:
             return _WINDOW
-        X, _ = next(iter(self.source.batches(1)))
+        with closing(self.source.batches(1)) as batches:
+            X, _ = next(batches, (np.empty((1, 1)), None))
         # Of sparse rows only the numbers that are stored count.
         return _WINDOW if hasattr(X, "tocsr") else max(1, min(_WINDOW, _WINDOW_BYTES // X.nbytes))
 
     def _batches(self, *, n_passes: int, skip: int = 0, shuffled: bool = False) -> Any:
         window, seed = self._window, self.estimator.random_state
         order = window if shuffled and self.estimator.sampling != "storage" else None
-        for X, y in passes(self.source, window, n_passes=n_passes, window=order, seed=seed, skip=skip):
-            yield X if self.scaler is None else self.scaler.transform(X), y
+        ahead = self.source.repeatable and thread_count(self.estimator.n_jobs) > 1
+        how = {"n_passes": n_passes, "window": order, "seed": seed, "skip": skip, "ahead": ahead}
+        with closing(passes(self.source, window, **how)) as batches:
+            for X, y in batches:
+                yield X if self.scaler is None else self.scaler.transform(X), y
 
     def _learn(self, bar: NoBar) -> None:
         source, estimator = self.source, self.estimator

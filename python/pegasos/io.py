@@ -366,7 +366,7 @@ _BATCH = 1 << 16
 
 
 def _format_of(path: Path) -> str:
-    """The format that the ending of a path tells; "folder" of a folder."""
+    """The format that the ending of a path tells, or the files of a folder."""
     kind, name = format_of(path), os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
     if kind == "svmlight" and name != "-" and not name.endswith(FORMATS[kind]):
         endings = ", ".join(ending for endings in FORMATS.values() for ending in endings)
