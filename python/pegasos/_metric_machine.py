@@ -15,7 +15,7 @@ from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, rows_of
 from pegasos._metric import Learned, Metric, one_thread
 from pegasos._refit import RefittedMachine
-from pegasos._rounds import MOST_FEATURES, POWERS, Rounds, power_of, sloped, spectrum, spread_of
+from pegasos._metric_rounds import MOST_FEATURES, POWERS, Rounds, power_of, sloped, spectrum, spread_of
 from pegasos._run import Run
 from pegasos._threads import thread_count
 
