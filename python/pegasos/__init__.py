@@ -37,7 +37,7 @@ _PLACES = {
 }
 
 #: Modules that are imported when they are first used.
-_MODULES = ("datasets", "explain", "io", "onnx")
+_MODULES = ("datasets", "explain", "io", "onnx", "river")
 
 __all__ = [
     "InternalError",

@@ -9,7 +9,7 @@ use super::examples::{Number, View};
 use super::linear::Start;
 use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
-use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget, scores_of};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples,
@@ -364,6 +364,10 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
     fn map_by(&mut self, metric: Option<&Metric>, n_rows: usize) -> Result<(), Error> {
         let metric = metric.map(|metric| metric.of::<H::Scalar>()).transpose()?;
         KernelProblem::map_by(self, metric, n_rows)
+    }
+
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of([self.trainer().hypothesis()], data.of::<H::Scalar>()?)
     }
 
     fn survives(&self, norm2: f64, weight: f64) -> bool {

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
-use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task, scores_of};
 use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
 use crate::{
@@ -362,6 +362,10 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
             spans: false,
             regret,
         }
+    }
+
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of(self.trainers().map(|trainer| trainer.hypothesis()), data.of::<S>()?)
     }
 
     fn survives(&self, norm2: f64, weight: f64) -> bool {
