@@ -30,10 +30,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pegasos._base import _PegasosBase
-    from pegasos._core import Trainer
     from pegasos._types import Calibrated, Maintenance
 
 __all__ = ["KernelPegasosClassifier", "PegasosClassifier"]
@@ -120,16 +117,16 @@ class _Notes:
 class _StreamClassifier(base.MiniBatchClassifier):
     """What learns from a stream, of whatever kind."""
 
-    loss = "hinge"
+    loss: Literal["hinge", "log_loss"] = "hinge"
     n_features: int
     calibration: Calibrated
 
     def _begin(self) -> None:
         """At the end of ``__init__``, which only stores: looks at the parameters, and knows nothing yet."""
         self._hasher = Hasher(self.n_features)
-        self._make({})._validate_params()
+        self._make({}).set_params(calibration=self.calibration)._validate_params()
+        #: None before the first example. It knows nothing yet of what its trainer has learned one by one.
         self._estimator: _PegasosBase | None = None
-        self._trainer: Trainer | None = None
         #: The classes in the order of their scores, the number of each, and how many examples there were of it.
         self._labels: list[Any] = []
         self._codes: dict[Any, int] = {}
@@ -171,7 +168,8 @@ class _StreamClassifier(base.MiniBatchClassifier):
         code = self._codes.get(y)
         if code is not None and len(self._labels) > 1:
             notes = self._notes
-            scores = self._trainer.learn_one(self._hasher, x, code, w, notes is not None)  # type: ignore[union-attr]
+            trainer = self._estimator._trainer  # type: ignore[union-attr]
+            scores = trainer.learn_one(self._hasher, x, code, w, notes is not None)
             if scores is not None:
                 self._counts[code] += 1
                 if notes is not None:
@@ -189,11 +187,9 @@ class _StreamClassifier(base.MiniBatchClassifier):
         known, notes = len(self._labels), self._notes
         scores = None
         if notes is not None and y in self._codes:
-            assert self._trainer is not None
-            scores = self._trainer.scores_one(self._hasher, x)
-        estimator.partial_fit(row, [y], sample_weight=None if w == 1.0 else [w])  # type: ignore[attr-defined]
-        self._estimator, self._trainer = estimator, estimator._trainer
-        stream = estimator._stream
+            scores = estimator._trainer.scores_one(self._hasher, x)
+        estimator.partial_fit(row, [y], sample_weight=None if w == 1.0 else [w])
+        self._estimator, stream = estimator, estimator._stream
         assert stream is not None and stream.counts is not None
         self._labels, self._counts = estimator.classes_.tolist(), stream.counts.tolist()
         self._codes = {label: code for code, label in enumerate(self._labels)}
@@ -209,9 +205,9 @@ class _StreamClassifier(base.MiniBatchClassifier):
         """The estimator behind, told of all that its trainer has learned since; None before the first example."""
         estimator = self._estimator
         if estimator is not None:
-            assert estimator._stream is not None and self._trainer is not None
+            assert estimator._stream is not None
             estimator._stream.counts = np.array(self._counts, np.int64)
-            estimator.t_ = self._trainer.facts.t
+            estimator.t_ = estimator._trainer.facts.t
             estimator._export()
         return estimator
 
@@ -241,7 +237,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
         labels = self._labels
         if len(labels) < 2:
             return labels[0] if labels else None
-        return labels[self._trainer.code_one(self._hasher, x)]  # type: ignore[union-attr]
+        return labels[self._estimator._trainer.code_one(self._hasher, x)]  # type: ignore[union-attr]
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the classes, with ``calibration``, or of ``loss="log_loss"``.
@@ -271,7 +267,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
         found = self._own_map or (self._notes and self._notes.map())
         if not found:
             raise NotImplementedError("probabilities need calibration='sigmoid', 'temperature' or 'isotonic'")
-        scores = self._trainer.scores_one(self._hasher, x)  # type: ignore[union-attr]
+        scores = self._estimator._trainer.scores_one(self._hasher, x)  # type: ignore[union-attr]
         return dict(zip(labels, found.probabilities(scores), strict=True))
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -543,9 +539,12 @@ class KernelPegasosClassifier(_StreamClassifier):
             raise ValueError(f"kernel must be 'rbf', 'poly' or 'sigmoid', got {kernel!r}")
         if not isinstance(budget, int):
             raise ValueError(f"budget must be an int >= 1, got {budget!r}")
+        if isinstance(gamma, str) and gamma != "auto":
+            raise ValueError(f"gamma must be 'auto' or a number > 0, got {gamma!r}")
         self._begin()
+        self._make({})._room.check_kernel()
 
-    def _make(self, x: Mapping[Any, Any]) -> _PegasosBase:
+    def _make(self, x: Mapping[Any, Any]) -> _kernel.KernelPegasosClassifier:
         return _kernel.KernelPegasosClassifier(
             self.kernel,
             gamma=1.0 / max(1, len(x)) if self.gamma == "auto" else self.gamma,
