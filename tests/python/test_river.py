@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 import pegasos
 from pegasos import _core
+from pegasos._calibration import Calibration
 from pegasos.river import KernelPegasosClassifier, PegasosClassifier, _Notes
 
 MODELS = {
@@ -287,6 +288,14 @@ def test_probabilities_are_those_of_the_scores_of_the_stream():
     np.testing.assert_array_equal(found._scored.codes, want._scored.codes)
     np.testing.assert_allclose(found._scored.scores, want._scored.scores, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.predict_proba(rows), want.predict_proba(rows), rtol=1e-6)
+    # The map is that of the later half, and no more than a tenth behind.
+    known = eager._notes.known
+    assert 0.9 * len(want._scored.codes) <= known <= len(want._scored.codes) == eager._notes.count
+    half = slice(known // 2, known)
+    calibration = Calibration.of("sigmoid", want._scored.scores[half], want._scored.codes[half], 2)
+    probabilities = calibration.probabilities(want.decision_function(rows))
+    for (x, _), row in zip(pairs, probabilities, strict=True):
+        assert list(eager.predict_proba_one(x).values()) == pytest.approx(row.tolist(), rel=1e-6)
     likely = [eager.predict_proba_one(x)[y] for x, y in pairs[200:]]
     assert np.mean(np.log(likely)) > np.log(0.5)
 
@@ -297,10 +306,11 @@ def test_notes_are_bounded():
     for k in range(200):
         notes.add([float(k)], k % 2)
         assert len(notes.codes) == len(notes.scores) < 30
-        for late in range(2):
-            want = np.arange(max(0, k + 1 - late - 10), k + 1 - late)
-            np.testing.assert_array_equal(notes.scored(late).scores[:, 0], want)
-            np.testing.assert_array_equal(notes.scored(late).codes, want % 2)
+        for late, most in [(0, 10), (1, 10), (1, 4), (0, 99)]:
+            found = notes.scored(most, late)
+            want = np.arange(max(0, k + 1 - late - min(most, 10)), k + 1 - late)
+            np.testing.assert_array_equal(found.scores[:, 0], want)
+            np.testing.assert_array_equal(found.codes, want % 2)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "temperature", "isotonic", None])
