@@ -404,6 +404,11 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         }))
     }
 
+    fn share(&self, t: u64, _: bool) -> Result<Box<dyn Problem>, Error> {
+        let shares = self.trainers().map(|trainer| trainer.share(t));
+        Ok(Box::new(LinearProblems::new(shares.collect::<Result<_, _>>()?)))
+    }
+
     fn average(
         &self,
         all: &[Box<dyn Problem>],

@@ -44,14 +44,14 @@ pub(super) trait Problem: Any + Send {
     fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
     fn result(&mut self) -> Result<Told, Error>;
-    /// The average of linear problems, with factors; `None` where they are not of one kind.
+    /// The average of problems, with factors; `None` where they are not of one kind.
     fn average(
         &self,
-        _: &[Box<dyn Problem>],
-        _: &[f64],
-    ) -> Option<Result<Box<dyn Problem>, Error>> {
-        None
-    }
+        all: &[Box<dyn Problem>],
+        factors: &[f64],
+    ) -> Option<Result<Box<dyn Problem>, Error>>;
+    /// See [`crate::Trainer::share`]; of what runs have seen all, or nothing.
+    fn share(&self, t: u64, account: bool) -> Result<Box<dyn Problem>, Error>;
     /// The support vectors.
     fn vectors(&self) -> Told {
         told(|py| Ok(py.None().into_bound(py)))
@@ -294,12 +294,14 @@ impl Trainer {
         Trainer::make(py, made, Start::Zero { n_features, constant: 0.0, sparse })
     }
 
-    /// The average of linear trainers, with these factors; it goes on as the first would.
+    /// The average of trainers, with these factors; it goes on as the first would.
     #[staticmethod]
+    #[pyo3(signature = (trainers, factors, *, threads = 1))]
     fn average(
         py: Python<'_>,
         trainers: Vec<PyRef<'_, Self>>,
         factors: Vec<f64>,
+        threads: usize,
     ) -> PyResult<Self> {
         let Some(first) = trainers.first().filter(|_| trainers.len() == factors.len()) else {
             return Err(PyValueError::new_err("one factor for each of at least one trainer"));
@@ -307,7 +309,8 @@ impl Trainer {
         // Copies, so that no two are locked at a time.
         let copies = trainers.iter().map(|trainer| trainer.with(py, |problem| problem.copy()));
         let copies: Vec<Box<dyn Problem>> = copies.collect::<Result<_, _>>()?;
-        let average = copies[0].average(&copies, &factors);
+        let pool = Pool::new(threads, usize::MAX)?;
+        let average = py.detach(|| pool.run(move || copies[0].average(&copies, &factors)));
         let average = average.ok_or_else(|| {
             PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
         })??;
@@ -317,6 +320,11 @@ impl Trainer {
     /// One that goes on from the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(self.with_problem(py, self.with(py, |problem| problem.copy())?))
+    }
+
+    /// One of several that go on from here apart, and count so many of its steps; one of them with the `account` of all runs.
+    fn share(&self, py: Python<'_>, t: u64, account: bool) -> PyResult<Self> {
+        Ok(self.with_problem(py, self.with(py, |problem| problem.share(t, account))?))
     }
 
     #[getter]
