@@ -404,7 +404,8 @@ class PegasosClassifier(_StreamClassifier):
     Memory: 8 n_features bytes a score (one for two classes, else one for each class), and the scores that probabilities are
     learned from. A class that joins takes O(n_features).
 
-    A model that has met one class alone says that class and learns nothing: there is nobody to tell it from.
+    A model that has met one class alone says that class and learns nothing: there is nobody to tell it from. As river's own, a
+    model is for one thread at a time while it learns.
 
     Values should be of one size, near 1: put ``preprocessing.StandardScaler()`` before it.
 
@@ -502,7 +503,8 @@ class KernelPegasosClassifier(_StreamClassifier):
     O(B^2) for "project". Memory: O(B (n_features + classes)), and B^2 numbers for "merge"; support vectors of more than
     4096 columns are stored sparse.
 
-    More than two classes are trained jointly, with the loss of Crammer and Singer. The last iterate predicts.
+    More than two classes are trained jointly, with the loss of Crammer and Singer. The last iterate predicts. As river's own, a
+    model is for one thread at a time while it learns.
 
     References
     ----------
