@@ -499,9 +499,9 @@ class KernelPegasosClassifier(_StreamClassifier):
 
     Notes
     -----
-    Time for an example of k features: O(B k); O(B classes + n_features) more where it becomes a support vector, or
-    O(B^2) for "project". Memory: O(B (n_features + classes)), and B^2 numbers for "merge"; support vectors of more than
-    4096 columns are stored sparse.
+    Support vectors of more than 4096 columns are stored sparse, and an example of k features costs O(B k + n_features);
+    others are stored whole, and it costs O(B n_features). Where it becomes a support vector, O(B classes + n_features)
+    more, or O(B^2) for "project". Memory: of as many numbers, and B^2 for "merge" and "project".
 
     More than two classes are trained jointly, with the loss of Crammer and Singer. The last iterate predicts. As river's own, a
     model is for one thread at a time while it learns.

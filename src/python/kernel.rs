@@ -11,7 +11,8 @@ use super::examples::{Number, View};
 use super::linear::Start;
 use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
-use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget, scores_of};
+use super::single::scores_of;
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Binary, Budgeted, BudgetedState, Combine, CrammerSinger, Csr, Dense, Error, Examples,

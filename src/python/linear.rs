@@ -10,7 +10,8 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
-use super::trainer::{Facts, Frozen, Made, On, Problem, Task, scores_of};
+use super::single::scores_of;
+use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
 use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
 use crate::{

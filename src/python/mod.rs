@@ -5,7 +5,7 @@
 //!   that one thread may ask for the model while another trains; it tells what it was made with
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
-//! * [`Hasher`](hasher::Hasher) makes rows of dictionaries, which trainers learn from one at a time.
+//! * [`Hasher`](hasher::Hasher) makes rows of dictionaries, which trainers learn from one at a time ([`single`]).
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
 //! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
@@ -23,6 +23,7 @@ mod model;
 mod parts;
 mod refit;
 mod shapley;
+mod single;
 mod svmlight;
 mod trainer;
 

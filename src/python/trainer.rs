@@ -1,7 +1,6 @@
 //! `Trainer` and `Fit`: a problem of whatever kind, and the policy that trains it.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -16,12 +15,10 @@ use super::hasher::Hasher;
 use super::linear::{Start, Targets};
 use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
-use super::{FIRST, Left, Pool, choice, defect, first_of, in_pieces, lock, numbers, work};
-use super::{kernel, linear};
+use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
+use super::{kernel, linear, single};
 use crate::fit::Course;
-use crate::{
-    Error, Hypothesis, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory,
-};
+use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
 
 /// How long a thread sleeps that waits for another to end its epoch.
 const WAIT: Duration = Duration::from_millis(1);
@@ -75,24 +72,6 @@ pub(super) trait Problem: Any + Send {
 
 pub(super) fn no_budget() -> Error {
     Error::parameter("budget", "None", "a number where coefficients are set")
-}
-
-/// The scores of the first row, one hypothesis after the other.
-pub(super) fn scores_of<'a, H: Hypothesis + 'a>(
-    all: impl IntoIterator<Item = &'a H>,
-    data: &crate::Examples<'_, H::Scalar>,
-) -> Result<Vec<f64>, Error> {
-    let mut scores = Vec::new();
-    for w in all {
-        w.check_features(data.rows().n_features())?;
-        let from = scores.len();
-        scores.resize(from + w.outputs(), 0.0);
-        w.score(data.rows().row(0), &mut scores[from..]);
-    }
-    match scores.iter().all(|score| score.is_finite()) {
-        true => Ok(scores),
-        false => Err(data.diagnose(0)),
-    }
 }
 
 /// What is known of a problem without work.
@@ -186,7 +165,7 @@ pub(super) struct Made {
 /// A problem in training.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
-    problem: Mutex<Box<dyn Problem>>,
+    pub(super) problem: Mutex<Box<dyn Problem>>,
     /// Locked for an epoch, whose order and counts are the problem's: two threads that train it take turns.
     turn: Mutex<()>,
     #[pyo3(get)]
@@ -218,26 +197,8 @@ impl Trainer {
         py.detach(|| f(&mut **lock(&self.problem)))
     }
 
-    /// Calls `f` with the locked problem, for work of microseconds, in which a panic becomes an `InternalError`: the
-    /// interpreter is released only where another thread holds the lock.
-    fn at_once<R: Send>(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&mut dyn Problem) -> Result<R, Error> + Send,
-    ) -> PyResult<R> {
-        let f = |problem: &mut dyn Problem| {
-            catch_unwind(AssertUnwindSafe(|| Pool(None).run(|| f(problem))))
-        };
-        let done = match self.problem.try_lock() {
-            Ok(mut problem) => f(&mut **problem),
-            Err(TryLockError::Poisoned(problem)) => f(&mut **problem.into_inner()),
-            Err(TryLockError::WouldBlock) => self.with(py, f),
-        };
-        Ok(done.map_err(defect)??)
-    }
-
     /// The right to train it, once nobody else does. Ctrl-C ends the wait.
-    fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+    pub(super) fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
         loop {
             match self.turn.try_lock() {
                 Ok(turn) => return Ok(turn),
@@ -391,46 +352,17 @@ impl Trainer {
         weight: f64,
         scored: bool,
     ) -> PyResult<Option<Vec<f64>>> {
-        let (py, hasher) = (x.py(), hasher.get());
-        if !(weight > 0.0 && weight.is_finite()) {
-            let text = format!("w must be > 0 and finite, got {weight:?}");
-            return Err(PyValueError::new_err(text));
-        }
-        let row = hasher.hash(x)?;
-        let _turn = self.turn(py)?;
-        let learned = self.at_once(py, |problem| {
-            let (y, weight) = (&[y], &[weight]);
-            let view = row.view(hasher.n_features(), y, Some(weight));
-            let safe = view.largest(0..1).is_ok_and(|norm2| problem.survives(norm2, weight[0]));
-            if !safe {
-                return Ok(None);
-            }
-            let scores = if scored { problem.scores_now(&view)? } else { Vec::new() };
-            problem.on(&view)?.visit()?;
-            Ok(Some(scores))
-        });
-        hasher.give_back(row);
-        learned
+        single::learn(self, hasher.get(), x, (y, weight), scored)
     }
 
     /// The scores of the row of a dictionary, by the last iterate.
     fn scores_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-        let (py, hasher) = (x.py(), hasher.get());
-        let row = hasher.hash(x)?;
-        let scores = self
-            .at_once(py, |problem| problem.scores_now(&row.view(hasher.n_features(), &[0], None)));
-        hasher.give_back(row);
-        scores
+        single::scores(self, hasher.get(), x)
     }
 
     /// The number of the class with the highest of these scores; of one score, 1 where that is > 0.
     fn code_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let scores = self.scores_one(hasher, x)?;
-        if let [score] = scores[..] {
-            return Ok(usize::from(score > 0.0));
-        }
-        let first = |best: usize, o: usize| if scores[o] > scores[best] { o } else { best };
-        Ok((0..scores.len()).reduce(first).unwrap_or_default())
+        single::code(self, hasher.get(), x)
     }
 
     /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:
