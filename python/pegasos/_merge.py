@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -45,8 +46,8 @@ def merge(estimators: Sequence[Model], weights: Any = None) -> Model:
     -------
     merged : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
         A new estimator with the first one's parameters. ``partial_fit`` goes on from there; ``t_`` is
-        the sum of the models' steps. With weights in proportion to these, ``w`` is then ``1/(alpha t_)`` times the sum of
-        all gradients, as if one model had made all steps.
+        the sum of the models' steps, as if it had made all of them: of plain Pegasos, with weights in proportion to the
+        steps, ``w`` is then ``1/(alpha t_)`` times the sum of all gradients that models trained from nothing have taken.
 
     Raises
     ------
@@ -109,18 +110,17 @@ def merge(estimators: Sequence[Model], weights: Any = None) -> Model:
         (factors / factors.sum()).tolist(),
         threads=thread_count(first.n_jobs or None),
     )
-    run = Run(merged, first._seed, max(model._epoch for model in models))
+    run = Run(ahead_by(0.0, merged), first._seed, max(model._epoch for model in models))
     run.ascended = any(getattr(model, "_risen", False) for model in models)
-    return _twin(first, run, Stream.of_merge(first.classes_, [model._met() for model in models]))
+    return twin(first, run, Stream.of_merge(first.classes_, [model._met() for model in models]))
 
 
 def split(estimator: Model, parts: Any) -> list[Model]:
     """Copy a model, so that the copies go on apart and are merged again.
 
     A round of training on many machines is: `split`, ``partial_fit`` of each copy on its part of the data, `merge`. The
-    copies share the steps ``t_`` of the model by the sizes of their parts, so that they count what the merged model will
-    have counted. A copy that counted all of them would take steps too short by the number of copies: averaged, they would
-    hardly move.
+    copies share the steps ``t_`` of the model by the sizes of their parts, so that the merged model has made those of all.
+    In the step size a copy counts twice its share of the steps before, or all of them if that is less; see Notes.
 
     Parameters
     ----------
@@ -145,7 +145,13 @@ def split(estimator: Model, parts: Any) -> list[Model]:
 
     Notes
     -----
-    Time and memory: O(parts x size of the model). ``t0`` stays as it is, as it keeps the first steps short. Classes that were
+    How long steps may be: with steps of ``1/(alpha s)`` what was learned by step ``s`` counts for less and less as s grows. If
+    each of k copies goes on at ``s = t_``, the average changes as in ``1/k`` of the steps, and an unlucky beginning fades as
+    ``t^(-1/k)`` only; if it goes on at ``s = t_/k``, the average keeps pace with one model that makes all steps, but steps are k
+    times as long, and where the data are noisy for them averaging does not make up for that. At twice its share a beginning
+    fades as ``t^(-1/2)`` at least, however many copies there are. docs/distributed.md has figures.
+
+    Time and memory: O(parts x size of the model). Classes that were
     counted, and what a budget has cost so far, are the first copy's to know, so that merging counts them once. No gradients
     in flight, calibration or history. ``average`` must not be a number of steps, after which it begins.
 
@@ -184,17 +190,33 @@ def split(estimator: Model, parts: Any) -> list[Model]:
             f"at step {params['average_from']}"
         )
     t = estimator.t_
-    bounds = np.rint(np.cumsum(sizes) / sizes.sum() * t).astype(np.int64)
+    shares = sizes / sizes.sum()
+    bounds = np.rint(np.cumsum(shares) * t).astype(np.int64)
+    met = estimator._met() or Stream()
     copies = []
     for k, steps in enumerate(np.diff(bounds, prepend=0).tolist()):
         # One that has made no step would forget the model in its first.
-        share = estimator._trainer.share(max(steps, min(t, 1)), k == 0)
-        met = estimator._met()
-        stream = Stream(met.classes, met.counts if k == 0 else np.zeros_like(met.counts), met.is_open)
+        steps = max(steps, min(t, 1))
+        share = ahead_by(steps_ahead(steps, shares[k]), estimator._trainer.share(steps, k == 0))
+        stream = replace(met, counts=met.counts if k == 0 else np.zeros(len(estimator.classes_), np.int64))
         run = Run(share, estimator._seed, estimator._epoch)
         run.ascended = getattr(estimator, "_risen", False)
-        copies.append(_twin(estimator, run, stream))
+        copies.append(twin(estimator, run, stream))
     return copies
+
+
+def steps_ahead(t: int, share: float) -> float:
+    """How many steps of others a copy counts with its own t, if it makes this share of all."""
+    return t * (min(1.0 / share, 2.0) - 1.0)
+
+
+def ahead_by(steps: float, trainer: Trainer) -> Trainer:
+    """A trainer that counts so many steps of others in its step size."""
+    if trainer.made.params.get("ahead", 0.0) == steps:
+        return trainer
+    parts = trainer.parts()
+    parts["params"]["ahead"] = float(steps)
+    return Trainer.from_parts(parts)
 
 
 def _weights(weights: Any, name: str) -> np.ndarray:
@@ -252,12 +274,12 @@ def _of_kernel(model: KernelPegasosClassifier) -> tuple[tuple[str, Any], ...]:
     return tuple(facts)
 
 
-def _twin(model: Model, run: Run, stream: Stream | None) -> Model:
+def twin(model: Model, run: Run, stream: Stream | None) -> Model:
     """An estimator with a model's parameters and another trainer."""
-    twin: Model = clone(model)
+    made: Model = clone(model)
     for name in ("n_features_in_", "feature_names_in_", "_decided", "_gamma"):
         if hasattr(model, name):
-            setattr(twin, name, getattr(model, name))
-    twin._settle(run, model.classes_)
-    twin._stream = stream
-    return twin
+            setattr(made, name, getattr(model, name))
+    made._settle(run, model.classes_)
+    made._stream = stream
+    return made

@@ -70,7 +70,7 @@ impl PyLinear {
         let schedule = choice("learning_rate", &self.learning_rate, &schedules)?;
         let set = params.set.or(self.radius.map(|radius| Ball { radius }));
         let block = if self.delay > 0 { Block::Delayed(self.delay) } else { params.block };
-        Ok(Params { schedule, set, block, t0: self.t0, ..params })
+        Ok(Params { schedule, set, block, t0: self.t0 + params.t0, ..params })
     }
 }
 

@@ -342,22 +342,42 @@ def test_what_is_split_and_merged_is_the_model(make, parts, average):
         assert merged.mean_gradient_error_ == pytest.approx(model.mean_gradient_error_)
 
 
-@pytest.mark.parametrize("task", oracle.TASKS)
-def test_rounds_have_the_closed_form(task):
-    """w is 1/(alpha t) times the sum of all gradients that any copy has taken: of an oracle that takes them so."""
-    X, y = waves(120, n_classes=2 if task in ("hinge", "squared_hinge", "log_loss") else 3)
-    task = {"jointly": "crammer_singer"}.get(task, task)
-    parts = [np.arange(0, 40), np.arange(40, 120)]
-    model = linear(task, t0=0.0, sampling="storage", fit_intercept=False)
-    sums = 0.0
-    for _ in range(4):
-        copies = split(model, [40, 80])
-        for copy, rows in zip(copies, parts, strict=True):
-            start = copy.coef_ * copy.t_ if hasattr(copy, "_trainer") else 0.0
-            copy.partial_fit(X[rows], y[rows], classes=np.unique(y))
-            sums = sums + copy.coef_ * copy.t_ - start
-        model = merge(copies, [40, 80])
-        assert_allclose(model.coef_ * model.t_, sums, atol=1e-9 * np.abs(sums).max())
+@pytest.mark.parametrize("sizes", [[1, 1], [40, 80], [1, 2, 3, 2]], ids=str)
+@pytest.mark.parametrize("learning_rate", ["pegasos", "invscaling"])
+@pytest.mark.parametrize("make", [linear, lambda **params: machine(None, "linear", **params)], ids=["linear", "kernel"])
+def test_a_copy_steps_as_if_it_had_made_twice_its_steps(make, learning_rate, sizes):
+    X, y = waves(120, n_classes=2)
+    params = {"sampling": "storage", "average": False}
+    if make is linear:
+        params |= {"learning_rate": learning_rate, "fit_intercept": False}
+    model = make(**params).partial_fit(X, y, classes=[0, 1])
+    alpha, copies = model.alpha_, split(model, sizes)
+    want, steps = [], [30, 20, 50, 1][: len(sizes)]
+    for copy, size, rows in zip(copies, sizes, steps, strict=True):
+        w, t = model.coef_[0].astype(float), round(120 * size / sum(sizes))
+        assert copy.t_ == t
+        ahead = min(120 - t, t)
+        for i in range(rows):
+            t += 1
+            eta = 1 / (alpha * (t + ahead)) if make is not linear or learning_rate == "pegasos" else (t + ahead) ** -0.5
+            sign = 1.0 if y[i] else -1.0
+            violates = sign * (X[i] @ w) < 1.0
+            w = (1 - eta * alpha) * w + violates * eta * sign * X[i]
+        # What is done to it on its way changes nothing.
+        copy = pickle.loads(pickle.dumps(copy)).set_params(projection=False)
+        copy.partial_fit(X[:rows], y[:rows])
+        assert_allclose(copy.coef_[0], w, rtol=1e-9, atol=1e-12)
+        want.append((w, copy))
+    merged = merge([copy for _, copy in want], sizes)
+    mean = np.average([w for w, _ in want], axis=0, weights=sizes)
+    assert_allclose(merged.coef_[0], mean, rtol=1e-9, atol=1e-12)
+    assert merged.t_ == 120 + sum(steps)
+    # The average counts its own steps alone.
+    merged.partial_fit(X[:1], y[:1])
+    eta = 1 / (alpha * merged.t_) if make is not linear or learning_rate == "pegasos" else merged.t_**-0.5
+    sign = 1.0 if y[0] else -1.0
+    mean = (1 - eta * alpha) * mean + (sign * (X[0] @ mean) < 1.0) * eta * sign * X[0]
+    assert_allclose(merged.coef_[0], mean, rtol=1e-9, atol=1e-12)
 
 
 def test_rounds_come_to_what_one_model_comes_to():
