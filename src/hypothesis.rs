@@ -147,10 +147,10 @@ pub(crate) fn check_shape(outputs: usize, n_features: usize) -> Result<(), Error
     Ok(())
 }
 
-/// A [`Hypothesis`] of a fixed shape, of which averages are taken.
+/// A [`Hypothesis`] of which sums are taken, and with that averages.
 pub trait Combine: Hypothesis {
-    /// The sum of factors times hypotheses, of their averages too where all have one. Refuses
-    /// hypotheses of different shapes, or none.
+    /// The sum of factors times hypotheses, of their averages too where all have one; on a budget what that leaves of it.
+    /// Refuses hypotheses of different kinds or shapes, or none.
     fn combine(parts: &[(f64, &Self)]) -> Result<Self, Error>
     where
         Self: Sized;

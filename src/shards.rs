@@ -55,6 +55,35 @@ impl<H: Combine + Clone, L: Loss + Clone, F: Feasible<H>> Trainer<H, L, F> {
         Ok(average)
     }
 
+    /// A copy that counts `t` steps so far, for one of several that learn apart and are then
+    /// [averaged](Trainer::average_of): of a trainer that has done T, they count T between them. A step of the copy is then
+    /// as long as it has to be for its average with the others to have moved as far as T steps let it. Offsets stay as they
+    /// are: neither `t0`, which keeps the first steps short, nor [`Params::average_from`] is divided. Nothing in flight, no
+    /// ledger and no regret are taken over.
+    ///
+    /// ```
+    /// use pegasos::{Binary, Dense, Examples, Hinge, Hypothesis, Linear, Params, Trainer};
+    ///
+    /// let x = [0.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0_f64];
+    /// let data = Examples::new(Dense::new(&x, 4, 2)?, &[1, 0, 1, 0], None)?;
+    /// let loss = Binary { loss: Hinge, positive: 1 };
+    /// let mut trainer = Trainer::new(Linear::new(1, 2, 0.0)?, loss, Params { lambda: 0.1, ..Params::default() })?;
+    /// for _ in 0..100 {
+    ///     let t = trainer.t() / 2;
+    ///     let mut halves = [trainer.share(t)?, trainer.share(t)?];
+    ///     halves[0].run(&data, [0, 1])?;
+    ///     halves[1].run(&data, [2, 3])?;
+    ///     trainer = Trainer::average_of(&[(0.5, &halves[0]), (0.5, &halves[1])])?;
+    /// }
+    /// assert_eq!(trainer.t(), 400);
+    /// # Ok::<(), pegasos::Error>(())
+    /// ```
+    pub fn share(&self, t: u64) -> Result<Self, Error> {
+        self.check_copy()?;
+        let share = if self.t > 0 { t as f64 / self.t as f64 } else { 1.0 };
+        self.counting(t, share, self.params)
+    }
+
     /// A copy that does `share` of the steps: its own count of them begins at that part of t.
     pub(crate) fn shard(&self, share: f64) -> Result<Self, Error> {
         self.check_copy()?;
@@ -66,13 +95,18 @@ impl<H: Combine + Clone, L: Loss + Clone, F: Feasible<H>> Trainer<H, L, F> {
         let Params { t0, average_from, .. } = self.params;
         let first = 1 + steps(average_from.max(1) - 1);
         let params = Params { t0: t0 * share, average_from: first, ..self.params };
-        let mut hypothesis = self.hypothesis.clone();
-        let t = steps(self.t);
-        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
-        let mut shard = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
-        shard.updates = steps(self.updates);
+        let mut shard = self.counting(steps(self.t), share, params)?;
         shard.ledger = self.ledger.as_ref().map(Ledger::empty);
         Ok(shard)
+    }
+
+    /// A copy with these parameters that counts so many steps, and this share of the updates.
+    fn counting(&self, t: u64, share: f64, params: Params<F>) -> Result<Self, Error> {
+        let mut hypothesis = self.hypothesis.clone();
+        hypothesis.set_average_weight(params.average.total(params.average_count(t)));
+        let mut copy = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
+        copy.updates = (self.updates as f64 * share).round() as u64;
+        Ok(copy)
     }
 
     /// Takes in what copies made by [`shard`](Trainer::shard) have learned.

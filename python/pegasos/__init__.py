@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pegasos._display import TrainingCurveDisplay
     from pegasos._kernel import KernelPegasosClassifier
     from pegasos._linear import PegasosClassifier
-    from pegasos._merge import merge
+    from pegasos._merge import merge, split
     from pegasos._online import OnlineGradientClassifier
     from pegasos._path import path
     from pegasos._predictor import Predictor
@@ -34,10 +34,11 @@ _PLACES = {
     "merge": "pegasos._merge",
     "path": "pegasos._path",
     "save": "pegasos.io",
+    "split": "pegasos._merge",
 }
 
 #: Modules that are imported when they are first used.
-_MODULES = ("datasets", "explain", "io", "onnx")
+_MODULES = ("dask", "datasets", "explain", "io", "onnx", "river")
 
 __all__ = [
     "InternalError",
@@ -54,6 +55,7 @@ __all__ = [
     "merge",
     "path",
     "save",
+    "split",
 ]
 
 

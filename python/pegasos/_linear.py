@@ -621,6 +621,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
             )
         parts = self._trainer.parts()
         before, parts["params"] = parts["params"], self._params(data)
+        parts["params"]["ahead"] = before.get("ahead", 0.0)
         if now["average"] == self._made_with["average"]:
             parts["params"]["average_from"] = before["average_from"]
         else:

@@ -323,7 +323,7 @@ class KernelMachine(_PegasosBase):
             return trainer
         parts = trainer.parts()
         before = parts["params"]
-        parts["params"] = self._params(data) | {"seed": before["seed"]}
+        parts["params"] = self._params(data) | {"seed": before["seed"], "ahead": before.get("ahead", 0.0)}
         if now["average"] == self._made_with["average"]:
             parts["params"]["average_from"] = before["average_from"]
         else:

@@ -40,6 +40,16 @@ pub enum Maintenance {
     },
 }
 
+/// How an example lies to the span of the vectors.
+pub(super) struct Seen {
+    /// `k(x, x)`.
+    pub own: f64,
+    /// The squared distance of its image from the span.
+    pub distance: f64,
+    /// Whether it is so near that it must not become a vector.
+    pub near: bool,
+}
+
 impl<S: Scalar> Budgeted<S> {
     /// `w += coef phi(x)`, and what the budget asks for then. `lane` is the place of x in the panel, if it has one.
     pub(super) fn add_row(&mut self, lane: Option<usize>, x: Row<'_, S>, coef: &[f64]) {
@@ -60,7 +70,7 @@ impl<S: Scalar> Budgeted<S> {
                 self.distances.set_row(slot, &self.scratch.column);
                 self.raise(slot, coef);
                 if full {
-                    self.merge(slot);
+                    self.merge(Some(slot));
                 } else {
                     self.distances.set_column(slot, self.support.slots());
                 }
@@ -83,7 +93,7 @@ impl<S: Scalar> Budgeted<S> {
         self.scratch.coef = over_a;
     }
 
-    fn remove(&mut self) {
+    pub(super) fn remove(&mut self) {
         let p = match self.maintenance {
             Maintenance::Random { seed } => {
                 let draw = Pcg64::new(u128::from(seed), u128::from(self.evicted)).next_u64();
@@ -108,18 +118,20 @@ impl<S: Scalar> Budgeted<S> {
         }
     }
 
-    /// Merges two vectors, when `new` has just come; of the distances to it those in its row are known.
-    fn merge(&mut self, new: usize) {
+    /// Merges two vectors; of the distances to one that is `new` those in its row are known, not yet those in its column.
+    pub(super) fn merge(&mut self, new: Option<usize>) {
         let Kernel::Rbf { gamma } = self.support.kernel else {
             unreachable!("only Gaussian kernels are merged");
         };
         let m = self.support.smallest();
         let a = self.support.size[m];
         if a == 0.0 {
-            self.distances.set_column(new, self.support.slots());
+            self.complete(new);
             return self.drop_slot(m);
         }
-        self.distances.mirror(new, m);
+        if let Some(new) = new {
+            self.distances.mirror(new, m);
+        }
         let support = &self.support;
         let Scratch { crosses, bounds, some, .. } = &mut self.scratch;
         let width = support.width();
@@ -134,21 +146,28 @@ impl<S: Scalar> Budgeted<S> {
         let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
         if n == m {
             // So small that all others are infinitely larger.
-            self.distances.set_column(new, support.slots());
+            self.complete(new);
             self.drop_slot(m);
             return self.count_degradation(a);
         }
         let apart = distances[n].to_f64();
         let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
         let place = Place::best(gamma * apart, a, support.size[n], c);
-        if new != m && new != n {
-            self.distances.set_column(new, support.slots());
-        } else {
+        match new {
             // The row of the one that stays is about to be made anew, of both as they are.
-            self.distances.mirror(new, if new == m { n } else { m });
+            Some(new) if new == m => self.distances.mirror(new, n),
+            Some(new) if new == n => self.distances.mirror(new, m),
+            _ => self.complete(new),
         }
         self.merge_at(gamma, (m, n), &place, apart);
         self.count_degradation(place.degradation);
+    }
+
+    /// Makes known what is known from one that is new, if there is one.
+    fn complete(&mut self, new: Option<usize>) {
+        if let Some(new) = new {
+            self.distances.set_column(new, self.support.slots());
+        }
     }
 
     /// Merges m into n, and updates all that depends on it.
@@ -201,19 +220,8 @@ impl<S: Scalar> Budgeted<S> {
     /// For the strategies that know the span: projects an example onto it, or makes it a vector. `full`: there is no
     /// room for another.
     fn project_or_add(&mut self, x: Row<'_, S>, coef: &[f64], full: bool) {
-        let k = self.kernel_values(self.support.slots());
-        self.gram.solve(&k);
-        let norm2 = S::from_f64(x.norm2()).to_f64();
-        let own = self.support.kernel.eval(norm2, norm2, norm2);
-        let sane = self.gram.is_sane(&k, own, least_distance::<S>());
-        if !sane || self.added.is_multiple_of(CHECKED) && self.has_drifted(&k) {
-            self.remember_pairs();
-            self.gram.solve(&k);
-        }
-        let distance = (own - self.gram.explained(&k)).max(0.0);
+        let Seen { own, distance, near } = self.solve(x);
         let within = own - distance;
-        // Of kernels that are not positive, own may be negative; then nothing can be entered.
-        let near = distance <= least_distance::<S>() * own.abs();
         let size: f64 = coef.iter().map(|c| c * c).sum();
         if let Maintenance::Projectron { threshold, margin } = self.maintenance {
             let sign = |c: &f64| if *c == 0.0 { 0.0 } else { c.signum() };
@@ -244,9 +252,29 @@ impl<S: Scalar> Budgeted<S> {
             return self.absorb(coef, within, size * distance);
         }
         self.enlist(x, coef, distance);
-        let Some(p) = smallest else {
-            return;
-        };
+        if let Some(p) = smallest {
+            self.project(p);
+        }
+    }
+
+    /// Solves for the example that was last seen: how it lies to the span of the vectors.
+    pub(super) fn solve(&mut self, x: Row<'_, S>) -> Seen {
+        let k = self.kernel_values(self.support.slots());
+        self.gram.solve(&k);
+        let norm2 = S::from_f64(x.norm2()).to_f64();
+        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let sane = self.gram.is_sane(&k, own, least_distance::<S>());
+        if !sane || self.added.is_multiple_of(CHECKED) && self.has_drifted(&k) {
+            self.remember_pairs();
+            self.gram.solve(&k);
+        }
+        let distance = (own - self.gram.explained(&k)).max(0.0);
+        // Of kernels that are not positive, own may be negative; then nothing can be entered.
+        Seen { own, distance, near: distance <= least_distance::<S>() * own.abs() }
+    }
+
+    /// Projects a vector onto the others, and takes it out. `solve` must have been called since the last one was.
+    pub(super) fn project(&mut self, p: usize) {
         // No vector is further from the span of others than from 0.
         if self.gram.pivot(p) * self.support.own[p].abs() < 0.999 {
             self.remember_pairs();
@@ -280,15 +308,21 @@ impl<S: Scalar> Budgeted<S> {
         self.count_degradation(degraded);
     }
 
-    /// The kernel values in `scratch.column`, of slots from `end` on and of the hole 0.
+    /// The kernel values in `scratch.column`, of slots from `end` on and of holes 0.
     fn kernel_values(&self, end: usize) -> Vec<f64> {
-        let known = |j: &usize| *j < end && Some(*j) != self.support.hole;
-        let value = |j| if known(&j) { self.scratch.column[j].to_f64() } else { 0.0 };
-        (0..self.gram.d.len()).map(value).collect()
+        let value = |j: usize| if j < end { self.scratch.column[j].to_f64() } else { 0.0 };
+        let mut values: Vec<f64> = (0..self.gram.d.len()).map(value).collect();
+        for &hole in &self.support.holes {
+            // Holes beyond the last slot of the matrix have no place in it.
+            if let Some(value) = values.get_mut(hole) {
+                *value = 0.0;
+            }
+        }
+        values
     }
 
     /// `v_j += d_j coef` for every slot j, and the same for u, d being what was solved for.
-    fn spread(&mut self, coef: &[f64], of_u: Option<&[f64]>) {
+    pub(super) fn spread(&mut self, coef: &[f64], of_u: Option<&[f64]>) {
         let Budgeted { support, panel, gram, .. } = self;
         let outputs = support.outputs;
         for (v, d) in support.v.chunks_mut(outputs).zip(&gram.d) {
@@ -307,7 +341,7 @@ impl<S: Scalar> Budgeted<S> {
     fn has_drifted(&mut self, k: &[f64]) -> bool {
         let slots = self.support.slots();
         let slot = (self.added / CHECKED) as usize % slots.max(1);
-        if slots == 0 || Some(slot) == self.support.hole {
+        if slots == 0 || self.support.holes.contains(&slot) {
             return false;
         }
         self.see_slot(slot);
@@ -330,7 +364,7 @@ impl<S: Scalar> Budgeted<S> {
                 self.distances.widen(self.support.width());
                 self.distances.set_row(slot, &self.scratch.column);
                 self.distances.set_column(slot, n);
-            } else if Some(slot) != self.support.hole {
+            } else if !self.support.holes.contains(&slot) {
                 self.enter(slot);
             }
         }

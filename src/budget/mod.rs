@@ -22,6 +22,7 @@ mod panel;
 mod project;
 mod state;
 mod support;
+mod union;
 
 use crate::data::{Matrix, Row, same_features};
 use crate::error::Error;
@@ -33,6 +34,7 @@ use crate::scaled::Scaled;
 use crate::simd::WIDTH;
 use crate::vectors::{Layout, Vectors};
 pub use maintenance::Maintenance;
+use maintenance::Seen;
 use merge::Distances;
 use panel::Panel;
 use project::InverseGram;
@@ -172,6 +174,11 @@ impl<S: Scalar> Budgeted<S> {
         self.support.n_features
     }
 
+    /// Whether vectors are stored as they come, only those features that are not 0.
+    fn is_sparse(&self) -> bool {
+        self.support.layout() == Layout::Sparse
+    }
+
     /// What happens to a vector too many.
     pub fn maintenance(&self) -> Maintenance {
         self.maintenance
@@ -221,7 +228,8 @@ impl<S: Scalar> Budgeted<S> {
         if let Some(c) = coefs.iter().find(|c| !c.is_finite()) {
             return Err(Error::parameter("coefs", c, "finite"));
         }
-        for (slot, coef) in self.support.occupied().zip(coefs.chunks(outputs)) {
+        let slots: Vec<usize> = self.support.occupied().collect();
+        for (slot, coef) in slots.into_iter().zip(coefs.chunks(outputs)) {
             self.support.v[slot * outputs..(slot + 1) * outputs].copy_from_slice(coef);
         }
         (self.support.u, self.scale) = (Vec::new(), Scaled::default());

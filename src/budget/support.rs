@@ -14,8 +14,8 @@ use crate::vectors::{Layout, MOST_PACKED, Vectors};
 /// Products of this many numbers are worth a task of their own.
 const TASK: usize = 1 << 20;
 
-/// Support vectors in slots. One slot may be a hole: its coefficients are 0 and its size is infinite, so that
-/// it counts for nothing and is never chosen.
+/// Support vectors in slots. Some slots may be holes: their coefficients are 0 and their sizes infinite, so that
+/// they count for nothing and are never chosen. While training goes on there is one at most.
 #[derive(Clone, Debug)]
 pub(super) struct Support<S> {
     pub kernel: Kernel,
@@ -40,7 +40,7 @@ pub(super) struct Support<S> {
     pub own: Vec<f64>,
     /// When each was added, for ties.
     pub born: Vec<u64>,
-    pub hole: Option<usize>,
+    pub holes: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl<S: Scalar> Support<S> {
             size: Vec::new(),
             own: Vec::new(),
             born: Vec::new(),
-            hole: None,
+            holes: Vec::new(),
         };
         support.widen();
         Ok(support)
@@ -141,20 +141,19 @@ impl<S: Scalar> Support<S> {
         }
     }
 
-    /// Slots in use, the hole among them.
+    /// Slots in use, holes among them.
     pub fn slots(&self) -> usize {
         self.norms.len()
     }
 
     /// Vectors.
     pub fn count(&self) -> usize {
-        self.slots() - usize::from(self.hole.is_some())
+        self.slots() - self.holes.len()
     }
 
     /// The numbers of the slots that hold a vector.
-    pub fn occupied(&self) -> impl Iterator<Item = usize> + Clone + use<S> {
-        let hole = self.hole;
-        (0..self.slots()).filter(move |&slot| Some(slot) != hole)
+    pub fn occupied(&self) -> impl Iterator<Item = usize> + Clone {
+        (0..self.slots()).filter(|slot| !self.holes.contains(slot))
     }
 
     /// Slots up to which arrays are filled up, so that loops over lanes need no remainder.
@@ -232,7 +231,7 @@ impl<S: Scalar> Support<S> {
         let norm2 = S::from_f64(x.norm2());
         let mut features: Option<Vec<S>> = None;
         positions(&self.norms, |norm| *norm == norm2).find(|&slot| {
-            if Some(slot) == self.hole {
+            if self.holes.contains(&slot) {
                 return false;
             }
             let features = features.get_or_insert_with(|| self.features_of(x));
@@ -252,9 +251,9 @@ impl<S: Scalar> Support<S> {
         features
     }
 
-    /// Puts a vector without coefficients into the hole, or into a new slot.
+    /// Puts a vector without coefficients into a hole, or into a new slot.
     pub fn insert(&mut self, x: Row<'_, S>, born: u64, averaging: bool) -> usize {
-        let slot = self.hole.take().unwrap_or(self.slots());
+        let slot = self.holes.pop().unwrap_or(self.slots());
         if slot == self.width() {
             self.widen();
         }
@@ -321,10 +320,11 @@ impl<S: Scalar> Support<S> {
 
     /// Brings up to date what follows from all coefficients.
     pub fn settle_all(&mut self) {
-        self.occupied().for_each(|slot| self.settle(slot));
+        (0..self.slots()).for_each(|slot| self.settle(slot));
+        self.holes.iter().for_each(|&hole| self.size[hole] = f64::INFINITY);
     }
 
-    /// Takes a vector out: its slot becomes the hole.
+    /// Takes a vector out: its slot becomes a hole.
     pub fn clear(&mut self, slot: usize) {
         let span = slot * self.outputs..(slot + 1) * self.outputs;
         self.v[span.clone()].fill(0.0);
@@ -333,7 +333,7 @@ impl<S: Scalar> Support<S> {
         }
         self.settle(slot);
         self.size[slot] = f64::INFINITY;
-        self.hole = Some(slot);
+        self.holes.push(slot);
     }
 
     /// The vector whose removal costs least, of several the oldest.

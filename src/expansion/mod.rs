@@ -20,6 +20,7 @@ mod cache;
 mod gradient;
 mod panel;
 mod state;
+mod union;
 
 use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
@@ -380,8 +381,7 @@ impl<S: Scalar> Expansion<S> {
         change
     }
 
-    /// Computes the norm of a mean, of which nothing was carried, so that it can learn on: O(n_sv^2).
-    #[cfg(feature = "python")]
+    /// Computes the norm of what nothing was carried of, as of a mean, so that it can learn on: O(n_sv^2).
     pub(crate) fn measure(&mut self) {
         if self.scale.norm2.is_nan() {
             self.scale.norm2 = self.square() / (self.scale.a * self.scale.a);

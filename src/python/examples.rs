@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         S::of(self).ok_or_else(|| Error::parameter("X", "another dtype", "of the trainer's dtype"))
     }
 
-    fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
+    pub(super) fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
         match self {
             View::F32(examples) => examples.largest(rows),
             View::F64(examples) => examples.largest(rows),

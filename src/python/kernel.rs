@@ -1,5 +1,7 @@
 //! Kernel problems, on a budget or not: how they are made, from nothing or from parts, and what is told of them.
 
+use std::any::Any;
+
 use numpy::PyArray1;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -9,10 +11,11 @@ use super::examples::{Number, View};
 use super::linear::Start;
 use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
+use super::single::scores_of;
 use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
-    AnyLoss, Binary, Budgeted, BudgetedState, CrammerSinger, Csr, Dense, Error, Examples,
+    AnyLoss, Binary, Budgeted, BudgetedState, Combine, CrammerSinger, Csr, Dense, Error, Examples,
     Expansion, ExpansionState, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine,
     Maintenance, Matrix, Multiclass, OneVsOne, OneVsRest, Params, Record, Report, Schedule,
     Trainer, memory,
@@ -133,7 +136,7 @@ impl<S: Number> Vectors<S> {
 }
 
 /// What the Python package wants of a w of support vectors.
-pub(super) trait Stored: Machine<Scalar: Number> + 'static {
+pub(super) trait Stored: Machine<Scalar: Number> + Combine + 'static {
     /// Of its parts; a change of their keys' meaning gets a new number.
     const FORMAT: u32;
     /// What it holds beside the vectors.
@@ -348,6 +351,25 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         Ok(Box::new(KernelProblem::copy(self)?))
     }
 
+    fn average(
+        &self,
+        all: &[Box<dyn Problem>],
+        factors: &[f64],
+    ) -> Option<Result<Box<dyn Problem>, Error>> {
+        let of_kind = all.iter().map(|other| (&**other as &dyn Any).downcast_ref::<Self>());
+        let all = of_kind.collect::<Option<Vec<&Self>>>()?;
+        let parts = factors.iter().copied().zip(all.iter().map(|other| other.trainer()));
+        let mut total = Report::default();
+        all.iter().for_each(|other| total += other.total());
+        let average = Trainer::average_of(&parts.collect::<Vec<_>>());
+        Some(average.map(|trainer| Box::new(KernelProblem::resume(trainer, total)) as Box<_>))
+    }
+
+    fn share(&self, t: u64, account: bool) -> Result<Box<dyn Problem>, Error> {
+        let total = if account { self.total() } else { Report::default() };
+        Ok(Box::new(KernelProblem::resume(self.trainer().share(t)?, total)))
+    }
+
     fn facts(&self) -> Facts {
         let Report { steps, gradient_error, .. } = self.total();
         Facts {
@@ -364,6 +386,10 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
     fn map_by(&mut self, metric: Option<&Metric>, n_rows: usize) -> Result<(), Error> {
         let metric = metric.map(|metric| metric.of::<H::Scalar>()).transpose()?;
         KernelProblem::map_by(self, metric, n_rows)
+    }
+
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of([self.trainer().hypothesis()], data.of::<H::Scalar>()?)
     }
 
     fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
+use super::single::scores_of;
 use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
 use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
@@ -69,7 +70,7 @@ impl PyLinear {
         let schedule = choice("learning_rate", &self.learning_rate, &schedules)?;
         let set = params.set.or(self.radius.map(|radius| Ball { radius }));
         let block = if self.delay > 0 { Block::Delayed(self.delay) } else { params.block };
-        Ok(Params { schedule, set, block, t0: self.t0, ..params })
+        Ok(Params { schedule, set, block, t0: self.t0 + params.t0, ..params })
     }
 }
 
@@ -364,6 +365,10 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         }
     }
 
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of(self.trainers().map(|trainer| trainer.hypothesis()), data.of::<S>()?)
+    }
+
     fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
         self.trainers().all(|trainer| trainer.survives(norm2, heaviest, weight))
     }
@@ -398,6 +403,11 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
             let arrays = (PyArray1::from_vec(py, weights), PyArray1::from_vec(py, intercepts));
             (arrays.0, arrays.1, py.None()).into_bound_py_any(py)
         }))
+    }
+
+    fn share(&self, t: u64, _: bool) -> Result<Box<dyn Problem>, Error> {
+        let shares = self.trainers().map(|trainer| trainer.share(t));
+        Ok(Box::new(LinearProblems::new(shares.collect::<Result<_, _>>()?)))
     }
 
     fn average(

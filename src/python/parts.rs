@@ -25,6 +25,10 @@ pub(super) struct Common {
     /// The examples after which the weight of one has halved. Once there was no such thing.
     #[pyo3(default)]
     half_life: Option<f64>,
+    /// Added to the step number in the step size: of a copy that learns apart from others, some of their steps. Once there
+    /// was no such thing.
+    #[pyo3(default)]
+    ahead: f64,
 }
 
 impl Common {
@@ -52,6 +56,7 @@ impl Common {
             block: Block::Mean(self.batch_size),
             average: choice("average", &self.average, &averages)?,
             average_from: self.average_from,
+            t0: self.ahead,
             ..Params::default()
         })
     }

@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Examples, Number, View};
+use super::hasher::Hasher;
 use super::linear::{Start, Targets};
 use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
 use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
-use super::{kernel, linear};
+use super::{kernel, linear, single};
 use crate::fit::Course;
 use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
 
@@ -30,6 +31,8 @@ pub(super) trait Problem: Any + Send {
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error>;
     /// What is known without work.
     fn facts(&self) -> Facts;
+    /// The scores of the first of these rows, by the last iterates: nothing is copied.
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error>;
     /// See [`crate::Trainer::survives`].
     fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool;
     /// What predicts.
@@ -38,14 +41,14 @@ pub(super) trait Problem: Any + Send {
     fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
     fn result(&mut self) -> Result<Told, Error>;
-    /// The average of linear problems, with factors; `None` where they are not of one kind.
+    /// The average of problems, with factors; `None` where they are not of one kind.
     fn average(
         &self,
-        _: &[Box<dyn Problem>],
-        _: &[f64],
-    ) -> Option<Result<Box<dyn Problem>, Error>> {
-        None
-    }
+        all: &[Box<dyn Problem>],
+        factors: &[f64],
+    ) -> Option<Result<Box<dyn Problem>, Error>>;
+    /// See [`crate::Trainer::share`]; of what runs have seen all, or nothing.
+    fn share(&self, t: u64, account: bool) -> Result<Box<dyn Problem>, Error>;
     /// The support vectors.
     fn vectors(&self) -> Told {
         told(|py| Ok(py.None().into_bound(py)))
@@ -105,6 +108,8 @@ pub(super) trait Task {
         order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
         size: usize,
     ) -> Result<(Progress, u64), Error>;
+    /// Visits the examples once, as they are stored.
+    fn visit(&mut self) -> Result<(), Error>;
     /// See [`crate::Problem::end_ascent`].
     fn end_ascent(&mut self) -> Result<(), Error>;
 }
@@ -122,6 +127,12 @@ impl<S: Number> Task for On<'_, S> {
     ) -> Result<(Progress, u64), Error> {
         let progress = course.advance(self.0, self.1, order, size)?;
         Ok((progress, self.0.seen().mistakes))
+    }
+
+    fn visit(&mut self) -> Result<(), Error> {
+        self.0.begin_epoch(self.1, Box::new(0..self.1.len()), 1)?;
+        while self.0.visit(self.1, usize::MAX)? > 0 {}
+        Ok(())
     }
 
     fn end_ascent(&mut self) -> Result<(), Error> {
@@ -154,7 +165,7 @@ pub(super) struct Made {
 /// A problem in training.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
-    problem: Mutex<Box<dyn Problem>>,
+    pub(super) problem: Mutex<Box<dyn Problem>>,
     /// Locked for an epoch, whose order and counts are the problem's: two threads that train it take turns.
     turn: Mutex<()>,
     #[pyo3(get)]
@@ -187,7 +198,7 @@ impl Trainer {
     }
 
     /// The right to train it, once nobody else does. Ctrl-C ends the wait.
-    fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+    pub(super) fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
         loop {
             match self.turn.try_lock() {
                 Ok(turn) => return Ok(turn),
@@ -244,12 +255,14 @@ impl Trainer {
         Trainer::make(py, made, Start::Zero { n_features, constant: 0.0, sparse })
     }
 
-    /// The average of linear trainers, with these factors; it goes on as the first would.
+    /// The average of trainers, with these factors; it goes on as the first would.
     #[staticmethod]
+    #[pyo3(signature = (trainers, factors, *, threads = 1))]
     fn average(
         py: Python<'_>,
         trainers: Vec<PyRef<'_, Self>>,
         factors: Vec<f64>,
+        threads: usize,
     ) -> PyResult<Self> {
         let Some(first) = trainers.first().filter(|_| trainers.len() == factors.len()) else {
             return Err(PyValueError::new_err("one factor for each of at least one trainer"));
@@ -257,7 +270,8 @@ impl Trainer {
         // Copies, so that no two are locked at a time.
         let copies = trainers.iter().map(|trainer| trainer.with(py, |problem| problem.copy()));
         let copies: Vec<Box<dyn Problem>> = copies.collect::<Result<_, _>>()?;
-        let average = copies[0].average(&copies, &factors);
+        let pool = Pool::new(threads, usize::MAX)?;
+        let average = py.detach(|| pool.run(move || copies[0].average(&copies, &factors)));
         let average = average.ok_or_else(|| {
             PyValueError::new_err("estimators must be of one kind, dtype and number of classes")
         })??;
@@ -267,6 +281,11 @@ impl Trainer {
     /// One that goes on from the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(self.with_problem(py, self.with(py, |problem| problem.copy())?))
+    }
+
+    /// One of several that go on from here apart, and count so many of its steps; one of them with the `account` of all runs.
+    fn share(&self, py: Python<'_>, t: u64, account: bool) -> PyResult<Self> {
+        Ok(self.with_problem(py, self.with(py, |problem| problem.share(t, account))?))
     }
 
     #[getter]
@@ -321,6 +340,29 @@ impl Trainer {
             (Frozen::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
         }?;
         Ok(PyArray1::from_vec(py, scores))
+    }
+
+    /// A step on the row of a dictionary, an example of this class and weight. Returns the scores that it had before, if they
+    /// are wanted; `None` where nothing was learned, as a step might overflow: then it is for a copy to try.
+    fn learn_one(
+        &self,
+        hasher: &Bound<'_, Hasher>,
+        x: &Bound<'_, PyAny>,
+        y: u32,
+        weight: f64,
+        scored: bool,
+    ) -> PyResult<Option<Vec<f64>>> {
+        single::learn(self, hasher.get(), x, (y, weight), scored)
+    }
+
+    /// The scores of the row of a dictionary, by the last iterate.
+    fn scores_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        single::scores(self, hasher.get(), x)
+    }
+
+    /// The number of the class with the highest of these scores; of one score, 1 where that is > 0.
+    fn code_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<usize> {
+        single::code(self, hasher.get(), x)
     }
 
     /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:

@@ -18,7 +18,7 @@ finally:
     del sys.path[0]
 
 
-@pytest.mark.parametrize("name", [*reproduce.UNTIMED, *reproduce.TIMED, "interrupt", "classes", "columns", "defaults", "devices", "explain", "exported", "intercept", "leak", "metric", "stream", "svmlight", "tuning"])
+@pytest.mark.parametrize("name", [*reproduce.UNTIMED, *reproduce.TIMED, "interrupt", "classes", "columns", "defaults", "devices", "explain", "exported", "intercept", "leak", "metric", "river_models", "scaling", "stream", "svmlight", "tuning"])
 def test_program_runs(name):
     command = [sys.executable, f"benches/{name}.py", "--tiny"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
