@@ -29,7 +29,8 @@ pub(super) fn learn(
     let learned = at_once(trainer, py, |problem| {
         let (y, weight) = (&[y], &[weight]);
         let view = row.view(hasher.n_features(), y, Some(weight));
-        let safe = view.largest(0..1).is_ok_and(|norm2| problem.survives(norm2, weight[0]));
+        let safe =
+            view.largest(0..1).is_ok_and(|norm2| problem.survives(norm2, weight[0], weight[0]));
         if !safe {
             return Ok(None);
         }
