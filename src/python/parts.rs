@@ -57,7 +57,6 @@ impl Common {
             average: choice("average", &self.average, &averages)?,
             average_from: self.average_from,
             t0: self.ahead,
-            ..Params::default()
         })
     }
 }
