@@ -37,6 +37,10 @@ impl<L: Loss> DualAscent<L> {
         let mut glimpse = Glimpse::default();
         for i in Glimpse::rows(n)? {
             let (y, weight) = (data.check_label(i, self.loss.classes())?, data.weight(i));
+            if weight == 0.0 {
+                glimpse.add(0.0);
+                continue;
+            }
             self.w.score_row(data.rows().row(i), scores);
             if let Some(free) = &self.free {
                 free.shift(i, scores);
