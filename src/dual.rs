@@ -225,27 +225,6 @@ impl<L: Loss> DualAscent<L> {
         Ok(dual)
     }
 
-    /// Goes on with another lambda from the same dual point, or, once there are data to look at it by, a better one near it.
-    /// Weights of examples may be others from here on if their dual variables are 0. O(examples + features).
-    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        check_lambda(lambda, false)?;
-        self.w.scale(self.lambda / lambda);
-        self.w.rebase(1.0);
-        if let Some(free) = &mut self.free {
-            free.scale(self.lambda / lambda);
-        }
-        // With a free intercept the square of a row has part in lambda itself.
-        let ratio = if self.is_free() { f64::NAN } else { self.lambda / lambda };
-        self.q.iter_mut().for_each(|q| *q *= ratio);
-        self.lambda = lambda;
-        self.turn.due = true;
-        self.wake_all();
-        (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
-        (self.glimpsed, self.hope) = (f64::INFINITY, HOPE);
-        self.narrow = Narrow::default();
-        Ok(())
-    }
-
     /// The order of the next pass: the rows that are due. Of many outputs a pass may be a narrow one, whose
     /// visits look only at outputs that have dual variables already, and are not counted.
     pub fn pass(&mut self, sampling: Sampling, seed: u64) -> Result<Pass, Error> {

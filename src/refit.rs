@@ -4,7 +4,7 @@
 //!   of a [`Span`]. As these are coordinates in an orthonormal basis, `||w||` is the norm in the space of the kernel, and
 //!   the certificate is that of the SVM restricted to the span. Or over those of the rows' own features: `z(x) = x`, and
 //!   what follows is a path of linear models.
-//! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
+//! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins near the dual point of the last.
 //! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 4
 //!   bytes an example and what dual ascent keeps of it; what is paid is time.

@@ -21,10 +21,13 @@ use crate::hypothesis::Hypothesis;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
+use crate::params::check_lambda;
 use crate::scalar::{Scalar, others_than_0};
 use crate::table::Table;
 
-use super::{DualAscent, STRANGER, WHAT};
+use super::glimpse::HOPE;
+use super::many::Narrow;
+use super::{DualAscent, LEFT, STRANGER, WHAT};
 
 /// How exactly the best c is found, relative to it: D differs by the square of that.
 const EXACT: f64 = 0.01;
@@ -62,6 +65,27 @@ struct Mixture {
 }
 
 impl<L: Loss> DualAscent<L> {
+    /// Goes on with another lambda from the same dual point, or, once there are data to look at it by, a better one near it.
+    /// Weights of examples may be others from here on if their dual variables are 0. O(examples + features).
+    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
+        check_lambda(lambda, false)?;
+        self.w.scale(self.lambda / lambda);
+        self.w.rebase(1.0);
+        if let Some(free) = &mut self.free {
+            free.scale(self.lambda / lambda);
+        }
+        // With a free intercept the square of a row has part in lambda itself.
+        let ratio = if self.is_free() { f64::NAN } else { self.lambda / lambda };
+        self.q.iter_mut().for_each(|q| *q *= ratio);
+        self.lambda = lambda;
+        self.turn.due = true;
+        self.wake_all();
+        (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
+        (self.glimpsed, self.hope) = (f64::INFINITY, HOPE);
+        self.narrow = Narrow::default();
+        Ok(())
+    }
+
     /// After [`set_lambda`](DualAscent::set_lambda), before the first pass: goes to a point of larger D, if there is one near.
     /// No further than along the ray unless all rows are `there`.
     pub(crate) fn turn<S: Scalar>(

@@ -481,6 +481,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn bends_are_derivatives_of_conjugates() {
+        fn law(loss: &impl Loss, y: u32, dual: &[f64]) {
+            let h = 1e-4;
+            for o in 0..dual.len() {
+                let value = |a: f64| {
+                    let mut dual = dual.to_vec();
+                    dual[o] = a;
+                    loss.conjugate(&dual, y)
+                };
+                let (before, here, after) =
+                    (value(dual[o] - h), value(dual[o]), value(dual[o] + h));
+                let (slope, curvature) = loss.bend(o, dual[o], y);
+                assert!((slope - (after - before) / (2.0 * h)).abs() < 1e-4, "{y} {dual:?}");
+                let numeric = (after - 2.0 * here + before) / (h * h);
+                assert!((curvature - numeric).abs() < 1e-4 * (1.0 + curvature), "{y} {dual:?}");
+            }
+        }
+        for loss in ALL {
+            for a in [0.1, 0.3, 0.9] {
+                law(&Binary { loss, positive: 1 }, 1, &[a]);
+                law(&Binary { loss, positive: 1 }, 0, &[-a]);
+                law(&Versus { loss, positive: 1, negative: Some(2) }, 0, &[0.0]);
+                law(&Versus { loss, positive: 1, negative: Some(2) }, 2, &[-a]);
+                law(&OneVsRest { loss, positives: vec![0, 1, 2] }, 1, &[-a, 0.5, -0.2]);
+                law(&OneVsOne { loss, classes: 3 }, 1, &[-a, 0.0, 0.4]);
+                let several = OneVsRest { loss, positives: vec![0, 1] };
+                law(&Multiclass::OneVsRest(several), 0, &[a, -0.4]);
+            }
+        }
+        law(&CrammerSinger { classes: 3 }, 1, &[-0.2, 0.5, -0.3]);
+    }
+
     /// No other point of the domain is better, and the best stays where it is.
     #[test]
     fn ascent_is_exact() {
