@@ -1,6 +1,6 @@
 //! Several classes against the rest, over the same scores' row.
 
-use super::{Loss, MarginLoss};
+use super::{Binary, Loss, MarginLoss};
 
 /// Each of several classes against all others, by a score for each: the sum of as many [`Binary`](super::Binary) losses.
 ///
@@ -63,6 +63,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
     #[inline(always)]
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.signs(y).zip(dual).map(|(sign, a)| self.loss.conjugate(sign * a)).sum()
+    }
+    fn bend(&self, o: usize, a: f64, y: u32) -> (f64, f64) {
+        Binary { loss: self.loss, positive: self.positives[o] }.bend(0, a, y)
     }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         let of = |(sign, a): (f64, &f64)| sign * a / self.loss.max_slope();
