@@ -437,9 +437,11 @@ class Probable(ABC):
     def _calibration_state(self) -> dict[str, Any] | None:
         """What a file must hold of it."""
         scored: Scored | None = self.__dict__.get("_scored")
-        found: Calibration | None = self.__dict__.get("_calibration")
         if scored is None:
             return None
+        # Of a stream it is learned when somebody asks: whoever reads the file may have nothing but that.
+        known = self.calibration is not None and scored.weight.any()
+        found: Calibration | None = self._calibrated() if known else self.__dict__.get("_calibration")
         told = {"scores": scored.scores, "codes": scored.codes, "weight": scored.weight}
         return {"scored": told, "map": None if found is None else found.state()}
 

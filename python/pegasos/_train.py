@@ -165,7 +165,8 @@ class _Course:
         self.arguments, self.n_passes = arguments, n_passes
         self.format = arguments.format or format_of(arguments.data)
         # A name of nothing is an error of whoever opens it.
-        self._is_file = arguments.data != "-" and not (os.path.exists(arguments.data) and not os.path.isfile(arguments.data))
+        is_file, is_folder = (of(arguments.data) for of in (os.path.isfile, os.path.isdir))
+        self._is_file = arguments.data != "-" and (is_file or is_folder or not os.path.exists(arguments.data))
         self.estimator: Any = estimator
         self.scaler: Any = None
         self._check_options()
