@@ -70,8 +70,8 @@ def path(
     """The linear models of several strengths of regularisation.
 
     Each is the minimiser of ``alpha/2 ||w||^2 + 1/n sum_i weight_i loss(y_i <w, x_i>)``, as of `PegasosClassifier`, to a
-    certified gap. It begins from the dual points of the next larger alphas: at the best combination of the last two, or of the last
-    alone for the hinge.
+    certified gap. It begins from the dual points of the next larger alphas: at the best combination of the last two,
+    for the hinge at the best multiple of the last.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def path(
 
     Notes
     -----
-    Time: some passes for each alpha. Memory: 17 bytes an example and problem and 8 a weight, but for the hinge 25 and 16;
-    and the result.
+    Time: some passes for each alpha. Memory: for each problem 25 bytes an example and 16 a weight, for the hinge 17
+    and 8; and the result.
 
     Examples
     --------

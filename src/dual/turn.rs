@@ -1,19 +1,21 @@
 //! From one lambda to the next: where the ascent begins.
 //!
-//! * The dual point a of one lambda is one of any other, but its image there is longer or shorter by the ratio of the two. In
-//!   the ranges of small lambda, where w hardly changes any more, it is too long by that ratio, and to bring it down would take
-//!   about as many passes as to begin from nothing.
+//! * The dual point a of one lambda is one of any other, but its image there is longer or shorter by the ratio of the
+//!   two. In the ranges of small lambda, where w hardly changes any more, it is too long by that ratio, and to bring
+//!   it down would take about as many passes as to begin from nothing.
 //! * Along its ray: `D(c a)` is concave in c; the best c is found by Newton's method on sums over the examples.
-//! * Beyond it: where the loss is smooth and has one score, `D(c a + d b)`, b being the point of the lambda before, has its
-//!   maximum about where one step of Newton's method from the best of the ray ends: b says in which direction the points move
-//!   as lambda does. What leaves the domain is moved back into it, and its image is corrected row by row.
+//! * Beyond it: where the loss is smooth and has one score, `D(c a + d b)`, b being the point of the lambda before,
+//!   has its maximum about where one step of Newton's method from the best of the ray ends: b says in which direction
+//!   the points move as lambda does. What leaves the domain is moved back into it, and its image is corrected row by
+//!   row.
 //! * D never falls: what would be lower is not taken.
-//! * Trials, visits of a fold of four fifths of the rows for ten lambdas a factor of `sqrt(10)` apart, to a relative gap of
-//!   1e-3: from the same a, from the best of its ray, from the best with b. Of news20 with the squared hinge 112, 60, 48, with
-//!   the logistic loss 42, 30, 24; of 80,000 of the generated words 73, 36, 24 and 31, 21, 16; with the hinge news20 took 373
-//!   and 207, and b gained nothing. A third point gained a sixth with the logistic loss, and lost as much with the squared hinge.
-//! * Cost: some passes over the dual variables, O(features), and O(nnz) of the rows that are moved back. Memory: for a smooth loss
-//!   8 bytes an example and a weight.
+//! * Trials, visits of a fold of four fifths of the rows for ten lambdas a factor of `sqrt(10)` apart, to a relative
+//!   gap of 1e-3: from the same a, from the best of its ray, from the best with b. Of news20 with the squared hinge
+//!   112, 60, 48, with the logistic loss 42, 30, 24; of 80,000 of the generated words 73, 36, 24 and 31, 21, 16; with
+//!   the hinge news20 took 373 and 207, and b gained nothing. A third point gained a sixth with the logistic loss,
+//!   and lost as much with the squared hinge.
+//! * Cost: some passes over the dual variables, O(features), and O(nnz) of the rows that are moved back. Memory: for
+//!   a smooth loss 8 bytes an example and a weight.
 
 use crate::error::Error;
 use crate::examples::Examples;
@@ -65,8 +67,8 @@ struct Mixture {
 }
 
 impl<L: Loss> DualAscent<L> {
-    /// Goes on with another lambda from the same dual point, or, once there are data to look at it by, a better one near it.
-    /// Weights of examples may be others from here on if their dual variables are 0. O(examples + features).
+    /// Goes on with another lambda from the same dual point, or, once there are data to look at it by, a better one
+    /// near it. Weights of examples may be others from here on if their dual variables are 0. O(examples + features).
     pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
         check_lambda(lambda, false)?;
         self.w.scale(self.lambda / lambda);
@@ -86,8 +88,8 @@ impl<L: Loss> DualAscent<L> {
         Ok(())
     }
 
-    /// After [`set_lambda`](DualAscent::set_lambda), before the first pass: goes to a point of larger D, if there is one near.
-    /// No further than along the ray unless all rows are `there`.
+    /// After [`set_lambda`](DualAscent::set_lambda), before the first pass: goes to a point of larger D, if there is
+    /// one near. No further than along the ray unless all rows are `there`.
     pub(crate) fn turn<S: Scalar>(
         &mut self,
         data: &Examples<'_, S>,
@@ -228,7 +230,8 @@ impl<L: Loss> DualAscent<L> {
         Ok(products)
     }
 
-    /// What one step of Newton's method from c a towards the point of the lambda before leads to, once it is feasible.
+    /// What one step of Newton's method from c a towards the point of the lambda before leads to, once it is
+    /// feasible.
     fn mixture<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
@@ -259,8 +262,8 @@ impl<L: Loss> DualAscent<L> {
         Ok(Some(Mixture { dual, w: mixed, conjugates }))
     }
 
-    /// One step of Newton's method from (c, 0) for `D(c a + d b)`, given a and b times weights, and the image of b for its own
-    /// lambda; none where they are almost one ray.
+    /// One step of Newton's method from (c, 0) for `D(c a + d b)`, given a and b times weights, and the image of b
+    /// for its own lambda; none where they are almost one ray.
     fn best_mixture<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
