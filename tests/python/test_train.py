@@ -207,6 +207,13 @@ def test_what_needs_passes(run: Any, option: str) -> None:
     assert_refused(run(f"train three.svm -o model {option}"), f"{option.split()[0]} needs --passes")
 
 
+def test_probabilities_for_readers_without_scikit_learn(run: Any) -> None:
+    model = trained(run, f"three.svm {IN_PASSES} --calibration sigmoid")
+    light = io.load("model", light=True)
+    assert light.has_probabilities
+    np.testing.assert_allclose(light.predict_proba(X), model.predict_proba(X), rtol=1e-12)
+
+
 def test_empty_files(run: Any, here: Path) -> None:
     (here / "empty.svm").write_text("")
     assert_refused(run("train empty.svm -o model --passes 2"), "empty.svm.* holds no examples")
