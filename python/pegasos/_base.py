@@ -421,11 +421,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
         data, classes = self._examples(X, y, sample_weight, None, reset=first, stream=stream)
         with explaining(data.X, self):
             if first:
-                random = check_random_state(self.random_state)
-                seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
-                self._decided = self._decide(data, stream.n_classes, stream=True)
-                self._forget_scores()
-                run = Run(self._make_trainer(data, stream.n_classes), seed, 0)
+                run = self._begun(data, stream.n_classes)
             else:
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)
                 if len(classes) > len(self.classes_):
@@ -452,6 +448,14 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
                 for _ in run.epochs():
                     pass
         return self
+
+    def _begun(self, data: Data, n_classes: int) -> Run:
+        """The beginning of a stream, whose first examples these are."""
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
+        self._decided = self._decide(data, n_classes, stream=True)
+        self._forget_scores()
+        return Run(self._make_trainer(data, n_classes), seed, 0)
 
     def _learns_in_place(self, data: Data) -> bool:
         """Whether a copy of a batch is cheaper than one of the model: a stream shall not pay O(n_features) a call."""

@@ -222,6 +222,9 @@ def _rows(X: Any) -> _Rows:
 
 def as_data(X: Any, codes: np.ndarray | None = None, weight: np.ndarray | None = None) -> Data:
     """Hands validated arrays over to the compiled half, for as long as these examples live."""
+    if weight is not None:
+        # What has come through a network may stand anywhere.
+        weight = np.require(weight, requirements=["C", "A"])
     return Data(X, codes, weight, Examples(_rows(X), codes, weight))
 
 

@@ -68,11 +68,10 @@ def is_remote(X: Any) -> bool:
     return is_list(X) or isinstance(X, da.Array) or is_frame(X)
 
 
-def parts_of(X: Any, y: Any, sample_weight: Any) -> list[Any]:
-    """The parts of examples, as Delayed."""
-    part = dask.delayed(Part.of, pure=False)
+def parts_of(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """What each part is made of, as Delayed or futures: its rows first, or all of it in one piece."""
     if is_list(X):
-        return [part(*pieces) for pieces in _given(X, y, sample_weight)]
+        return _given(X, y, sample_weight)
     blocks = [_blocks(X, "X")]
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is None and name == "sample_weight":
@@ -82,7 +81,7 @@ def parts_of(X: Any, y: Any, sample_weight: Any) -> list[Any]:
         blocks.append(_blocks(values, name))
         if len(blocks[-1]) != len(blocks[0]):
             raise ValueError(f"{name} must be divided as X is, into {len(blocks[0])} parts, got {len(blocks[-1])}")
-    return [part(*pieces) for pieces in zip(*blocks, strict=True)]
+    return list(zip(*blocks, strict=True))
 
 
 def _given(parts: Sequence[Any], y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
@@ -172,15 +171,16 @@ def _apply_to_frame(X: Any, model: Any, method: str) -> Any:
     return pd.DataFrame(found, index=X.index, columns=columns)
 
 
-def accuracy(model: Any, parts: list[Any]) -> Any:
+def accuracy(model: Any, parts: list[tuple[Any, ...]]) -> Any:
     """The part of the examples whose class a local model names, as a Delayed."""
     right = dask.delayed(_right, pure=False)
     shared = dask.delayed(model, pure=False, traverse=False)
-    return dask.delayed(_mean, pure=False)([right(part, shared) for part in parts])
+    return dask.delayed(_mean, pure=False)([right(shared, *pieces) for pieces in parts])
 
 
-def _right(part: Part, model: Any) -> tuple[float, float]:
+def _right(model: Any, *pieces: Any) -> tuple[float, float]:
     """The weight of the examples of a part whose class is named, and of all."""
+    part = Part.of(*pieces)
     weights = np.ones(part.n) if part.weight is None else np.asarray(part.weight, np.float64)
     right = _apply(part.X, model, "predict") == np.asarray(part.y)
     return float(weights[right].sum()), float(weights.sum())

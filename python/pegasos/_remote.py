@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos import _rounds
@@ -108,9 +109,12 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
         try:
             with _rounds.Tasks(client, parts_of(X, y, sample_weight)) as tasks:
                 self._train(tasks, classes)
-        except Exception:
+        except Exception as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if type(error).__module__.startswith("distributed."):
+                # Of a connection, a client or a scheduler that is no more.
+                raise RuntimeError(f"the cluster has failed: {error}") from error
             raise
         return self
 
@@ -142,8 +146,10 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
         if len(facts.classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(facts.classes)} class")
         model = self._prepared(facts)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(known))
-        starts = [clone(model).set_params(random_state=int(seed)) for seed in seeds]
+        weights = model.class_weight
+        of_class = None if weights is None else compute_class_weight(weights, classes=facts.classes, y=facts.classes)
+        tasks.prepare(_rounds.prepare, model, facts.classes, facts.dtype, of_class)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(known)).tolist()
         sizes, delay = [facts.n for facts in known], int(getattr(self, "delay", 0))
         losses: list[float] = []
         watch, last = Watch(self.tol or 0.0, self.n_iter_no_change), None
@@ -151,7 +157,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
             bar.begin(self.rounds * self.epochs * facts.n)
             try:
                 for found in _rounds.rounds(
-                    tasks, starts, sizes, facts, most=self.rounds, epochs=self.epochs, delay=delay
+                    tasks, seeds, sizes, facts.classes, most=self.rounds, epochs=self.epochs, delay=delay
                 ):
                     last = found.model
                     losses.append(found.loss)

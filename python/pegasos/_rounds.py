@@ -8,8 +8,10 @@ by the client, which so has all it needs for the next round: nothing is lost wit
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -22,6 +24,7 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._base import Run
 from pegasos._core import Trainer
@@ -29,6 +32,7 @@ from pegasos._data import as_data, encode, encode_among, explaining, validated
 from pegasos._merge import ahead_by, merge, steps_ahead, twin
 from pegasos._parts import Part, threads
 from pegasos._stream import Stream, united
+from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,11 +41,11 @@ if TYPE_CHECKING:
 #: Seconds between two looks at the workers; without any worker, and without a word from one, until it is given up.
 _LOOK, _NOBODY, _SILENCE = 1.0, 30.0, 45.0
 
+#: Seconds between two looks at futures.
+_PAUSE = 0.005
+
 #: So many workers may be lost at the same task.
 _MOST_LOST = 3
-
-#: Seconds that a result may take to arrive before the workers are looked at again.
-_ARRIVAL = 30.0
 
 
 # -- at the workers
@@ -50,6 +54,10 @@ _ARRIVAL = 30.0
 def _own_threads() -> int:
     """A task has those of its worker, as it is the only one there."""
     return int(distributed.get_worker().state.nthreads)
+
+
+def _put_together(parts: list[tuple[Any, ...]]) -> list[Part]:
+    return [Part.of(*pieces) for pieces in parts]
 
 
 class Facts(NamedTuple):
@@ -75,11 +83,11 @@ class Facts(NamedTuple):
         return max(0.0, self.squares / size - (self.total / size) ** 2)
 
 
-def survey(parts: list[Part], model: Any, spread: bool, constant: float | None) -> Facts | None:
+def survey(parts: list[tuple[Any, ...]], model: Any, spread: bool, constant: float | None) -> Facts | None:
     """The facts of some parts, None where there are no rows; of the features their ``spread`` if it is wanted, and the
     largest norms with a ``constant`` feature, if that is given."""
     with threads(_own_threads()):
-        found = [_survey(part, clone(model), spread, constant) for part in parts if part.n]
+        found = [_survey(part, clone(model), spread, constant) for part in _put_together(parts) if part.n]
     return reduce(both, found) if found else None
 
 
@@ -130,6 +138,37 @@ def both(one: Facts, other: Facts) -> Facts:
     )
 
 
+class Prepared:
+    """Examples as trainers take them, for as long as a fit lasts: rows that need no conversion are those of the part."""
+
+    # No tuple, whose rows Dask would count as those of the part and then once more.
+    __slots__ = ("X", "codes", "weight")
+
+    def __init__(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        self.X, self.codes, self.weight = X, codes, weight
+
+    @property
+    def n(self) -> int:
+        return len(self.codes)
+
+
+def prepare(
+    parts: list[tuple[Any, ...]], model: Any, classes: np.ndarray, dtype: Any, of_class: np.ndarray | None
+) -> tuple[Any, list[Prepared]]:
+    """The parts that are not empty, with weights ``of_class``, and the model, which now knows the names of the features."""
+    model, found = clone(model), []
+    for X, y, weight in (part for part in _put_together(parts) if part.n):
+        X, y = validated(model, X, y, dtype=dtype, reset=True, finite=False)
+        codes = encode_among(y, classes)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+        if of_class is not None:
+            weight = of_class[codes] if weight is None else weight * of_class[codes]
+        data = as_data(X, codes, weight)
+        found.append(Prepared(data.X, data.codes, data.weight))
+    return model, found
+
+
 class Learned(NamedTuple):
     """What a task brings back: a model, and of how many visits to examples the sum of the losses."""
 
@@ -138,36 +177,49 @@ class Learned(NamedTuple):
     visits: int
 
 
-def learn(parts: list[Part], model: Any, classes: np.ndarray, dtype: Any, epochs: range) -> Learned:
-    """Visits all examples of these parts once in each of these epochs, part by part in an order drawn for that."""
+def learn(prepared: tuple[Any, list[Prepared]], model: Any, seed: int, classes: np.ndarray, epochs: range) -> Learned:
+    """Visits all examples once in each of these epochs, part by part in an order drawn for that; from where ``model`` is, or
+    from nothing."""
+    first, parts = prepared
     # Where workers are threads of this process the model is everybody's.
-    model, loss, visits = copy(model), 0.0, 0
+    model = clone_with_names(first).set_params(random_state=seed) if model is None else copy(model)
+    run = None if not hasattr(model, "_trainer") else Run(model._trainer, model._seed, model._epoch)
+    visits = []
     with threads(_own_threads()):
         for epoch in epochs:
-            for i in np.random.default_rng([model.random_state, epoch]).permutation(len(parts)):
-                X, y, weight = part = parts[i]
-                if part.n == 0:
-                    continue
-                if not hasattr(model, "_trainer") and getattr(X, "dtype", None) != dtype:
-                    # What the first rows are, the weights will be.
-                    X = X.astype(dtype)
-                model.partial_fit(X, y, classes=classes, sample_weight=weight)
-                loss += model.loss_curve_[-1] * part.n
-                visits += part.n
-    return Learned(model, loss, visits)
+            for i in np.random.default_rng([seed, epoch]).permutation(len(parts)):
+                part = parts[i]
+                data = as_data(part.X, part.codes, part.weight)
+                with explaining(part.X, model):
+                    run = run or model._begun(data, len(classes))
+                    run.begin(data, model._order(part.n), threads=thread_count(None))
+                    for _ in run.epochs():
+                        pass
+                visits.append(part.n)
+        assert run is not None
+        model._settle(run, classes)
+    return Learned(model, float(np.dot(run.losses, visits)), sum(visits))
 
 
-def loss_of(parts: list[Part], model: Any) -> float:
+def clone_with_names(model: Any) -> Any:
+    """A clone that knows the features."""
+    twin = clone(model)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            setattr(twin, name, getattr(model, name))
+    return twin
+
+
+def loss_of(prepared: tuple[Any, list[Prepared]], model: Any) -> float:
     """The sum over examples of weight times loss, of a linear model."""
     total = 0.0
     with threads(_own_threads()):
-        for X, y, weight in (part for part in parts if part.n):
-            scores = model.decision_function(X).astype(np.float64)
-            codes = encode_among(np.asarray(y), model.classes_)
+        for part in prepared[1]:
+            scores = model._scores(model._trainer, part.X).astype(np.float64)
             if scores.ndim == 1:
-                margins = np.where(codes == 1, scores, -scores)[:, None]
+                margins = np.where(part.codes == 1, scores, -scores)[:, None]
             else:
-                own = np.arange(scores.shape[1]) == codes[:, None]
+                own = np.arange(scores.shape[1]) == part.codes[:, None]
                 margins = np.where(own, scores, -scores)
                 if model.multi_class == "crammer_singer":
                     rival = np.where(own, -np.inf, scores).max(axis=1)
@@ -176,10 +228,7 @@ def loss_of(parts: list[Part], model: Any) -> float:
                 losses = np.logaddexp(0.0, -margins)
             else:
                 losses = np.maximum(0.0, 1.0 - margins) ** (2 if model.loss == "squared_hinge" else 1)
-            if isinstance(model.class_weight, dict):
-                of_class = np.array([model.class_weight.get(label, 1.0) for label in model.classes_.tolist()])
-                losses = losses * of_class[codes][:, None]
-            total += float((losses.sum(axis=1) * (1.0 if weight is None else np.asarray(weight))).sum())
+            total += float(np.dot(losses.sum(axis=1), np.ones(part.n) if part.weight is None else part.weight))
     return total
 
 
@@ -198,6 +247,36 @@ class _Task:
     lost: int = 0
 
 
+class _Courier:
+    """Fetches the results of tasks, in a thread of its own: who waits for a worker that hangs cannot look whether it does."""
+
+    def __init__(self, client: Any, tasks: list[_Task]) -> None:
+        self.tasks = tasks
+        self._found: list[Any] | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._go, args=(client,), daemon=True)
+        self._thread.start()
+
+    def _go(self, client: Any) -> None:
+        try:
+            self._found = client.gather([task.future for task in self.tasks])
+        except Exception as error:
+            self._error = error
+
+    @property
+    def is_back(self) -> bool:
+        return not self._thread.is_alive()
+
+    def results(self) -> list[tuple[int, Any]] | None:
+        """Groups and results, in order; None where one was lost on the way."""
+        if isinstance(self._error, TimeoutError | CommClosedError | distributed.CancelledError):
+            return None
+        if self._error is not None:
+            raise self._error
+        found = zip((task.group for task in self.tasks), self._found or [], strict=True)
+        return sorted(found, key=lambda result: result[0])
+
+
 class Tasks:
     """Tasks on a cluster, one at a time for each group of parts, at the worker that holds them.
 
@@ -205,27 +284,38 @@ class Tasks:
     back all that it has asked of the cluster.
     """
 
-    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
-        self._client, self._parts = client, parts
-        self._futures: list[Any] = []
+    def __init__(self, client: Any, parts: Sequence[tuple[Any, ...]]) -> None:
+        self._client, self._wanted = client, parts
+        #: The pieces of each part: where they stand is where the part is.
+        self._parts: list[tuple[Any, ...]] = []
         #: Of each group the numbers of its parts.
         self.groups: list[list[int]] = []
         self._homes: list[str] = []
         self._tasks: list[_Task] = []
+        #: What tasks get in place of the parts, once they are prepared: a function of these, its arguments, and what it is at.
+        self._preparation: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._prepared: list[Any] = []
         self._looked = self._inhabited = time.monotonic()
         #: When each worker was last heard of, by the scheduler's clock, and when that was new.
         self._heard: dict[str, tuple[float, float]] = {}
 
     def __enter__(self) -> Self:
         try:
-            self._futures = self._client.compute(list(self._parts))
-            pending = list(self._futures)
+            # Under their own names: what is there already is not moved, nor held twice.
+            delayed = [piece for pieces in self._wanted for piece in pieces if not isinstance(piece, distributed.Future)]
+            computed = iter(self._client.compute(delayed))
+            self._parts = [
+                tuple(piece if isinstance(piece, distributed.Future) else next(computed) for piece in pieces)
+                for pieces in self._wanted
+            ]
+            pending = self._pieces()
             while pending:
                 self._wait(pending)
-                for future in [future for future in pending if future.done()]:
-                    self._check(future)
-                    pending.remove(future)
                 self._look()
+                for future in pending:
+                    if future.done():
+                        self._check(future)
+                pending = [future for future in pending if not future.done()]
             self._divide()
         except BaseException:
             self._take_back()
@@ -235,36 +325,52 @@ class Tasks:
     def __exit__(self, *_: object) -> None:
         self._take_back()
 
+    def _pieces(self) -> list[Any]:
+        return [piece for pieces in self._parts for piece in pieces]
+
     def _take_back(self) -> None:
-        futures = [*self._futures, *(task.future for task in self._tasks)]
-        self._futures, self._tasks = [], []
-        try:
-            self._client.cancel(futures, force=True)
-        except (OSError, RuntimeError, TimeoutError, CommClosedError):
-            # Nobody is there to hear it.
-            pass
-        for future in futures:
-            future.release()
+        tasks = [*(task.future for task in self._tasks), *self._prepared]
+        self._tasks, self._prepared = [], []
+        # Whatever goes wrong there, nobody is left to hear it.
+        with suppress(Exception):
+            self._client.cancel(tasks, force=True)
+        given = {id(piece) for pieces in self._wanted for piece in pieces}
+        # The data may be others' too, who keep theirs.
+        for future in [*tasks, *self._pieces()]:
+            if id(future) not in given:
+                future.release()
+        self._parts = []
 
     def _divide(self) -> None:
-        """Each part to the worker that has it; where several have it, to the one that has fewest so far."""
-        holders = self._client.who_has(self._futures)
+        """Each part to the worker that has its rows; where several have them, to the one that has fewest parts so far."""
+        holders = self._client.who_has([pieces[0] for pieces in self._parts])
+        # What was lost a moment ago may come again anywhere.
+        found = [sorted(holders.get(pieces[0].key, ()) or self._workers()) for pieces in self._parts]
         groups: dict[str, list[int]] = {}
-        for i, future in enumerate(self._futures):
-            found = sorted(holders.get(future.key, ()))
-            if not found:
-                # Lost since a moment ago: wherever it comes again.
-                found = sorted(self._workers())
-            home = min(found, key=lambda worker: len(groups.get(worker, ())))
+        for i in sorted(range(len(found)), key=lambda i: len(found[i])):
+            home = min(found[i], key=lambda worker: len(groups.get(worker, ())))
             groups.setdefault(home, []).append(i)
         # In the order of the first part of each: addresses mean nothing.
-        self._homes = sorted(groups, key=lambda home: groups[home][0])
-        self.groups = [groups[home] for home in self._homes]
+        self._homes = sorted(groups, key=lambda home: min(groups[home]))
+        self.groups = [sorted(groups[home]) for home in self._homes]
 
     def keep(self, wanted: list[bool]) -> None:
         """Forgets the other groups."""
         self._homes = [home for home, want in zip(self._homes, wanted, strict=True) if want]
         self.groups = [group for group, want in zip(self.groups, wanted, strict=True) if want]
+
+    def prepare(self, function: Callable[..., Any], *args: Any) -> None:
+        """From here on tasks get, in place of their parts, what ``function`` makes of these once."""
+        self._preparation = function, args
+        self._prepared = [self._at(home, function, self._own(k), *args) for k, home in enumerate(self._homes)]
+
+    def _own(self, group: int) -> list[tuple[Any, ...]]:
+        return [self._parts[i] for i in self.groups[group]]
+
+    def _at(self, home: str, function: Callable[..., Any], *args: Any) -> Any:
+        # A model is not to be warned of.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            return self._client.submit(function, *args, workers=[home], allow_other_workers=False, pure=False)
 
     def submit(self, group: int, function: Callable[..., Any], *args: Any) -> None:
         """Has ``function`` called with the parts of a group and these arguments."""
@@ -273,32 +379,27 @@ class Tasks:
         self._tasks.append(task)
 
     def _begin(self, task: _Task) -> None:
-        parts = [self._futures[i] for i in self.groups[task.group]]
-        # A model is not to be warned of.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            task.future = self._client.submit(
-                task.function, parts, *task.args, workers=[task.home], allow_other_workers=False, pure=False
-            )
+        held = self._prepared[task.group] if self._prepared else self._own(task.group)
+        task.future = self._at(task.home, task.function, held, *task.args)
 
     def next(self) -> list[tuple[int, Any]]:
         """Waits until at least one task is done; the groups of those that are, in order, and their results."""
+        courier: _Courier | None = None
         while True:
-            results = []
-            for task in self._tasks.copy():
-                if not task.future.done():
-                    continue
+            done = [task for task in self._tasks if task.future.done()]
+            for task in done:
                 self._check(task.future)
-                try:
-                    results.append((task.group, task.future.result(timeout=_ARRIVAL)))
-                except (TimeoutError, distributed.TimeoutError, CommClosedError):
-                    # Lost on its way, or slow: it is done again, or comes later.
-                    self._look()
-                    continue
-                task.future.release()
-                self._tasks.remove(task)
-            if results:
-                return sorted(results, key=lambda result: result[0])
-            self._wait([task.future for task in self._tasks])
+            if courier is None and done:
+                courier = _Courier(self._client, done)
+            if courier is not None and courier.is_back:
+                results = courier.results()
+                for task in courier.tasks if results else []:
+                    task.future.release()
+                    self._tasks.remove(task)
+                if results:
+                    return results
+                courier = None
+            time.sleep(_PAUSE)
             self._look()
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -311,14 +412,10 @@ class Tasks:
         return [results[group] for group in range(len(self.groups))]
 
     def _wait(self, futures: list[Any]) -> None:
-        """Until one of these is done, or a while."""
-        if any(future.done() for future in futures):
-            return
-        try:
-            distributed.wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
-        except (TimeoutError, distributed.TimeoutError, distributed.CancelledError):
-            # Whoever looks at the futures sees it.
-            pass
+        """Until one of these is done, or a while: to look at them costs nothing, as the client is told of each."""
+        until = time.monotonic() + _LOOK
+        while not any(future.done() for future in futures) and time.monotonic() < until:
+            time.sleep(_PAUSE)
 
     def _check(self, future: Any) -> None:
         """Raises what has become of a future that will have no result."""
@@ -335,17 +432,17 @@ class Tasks:
         """Refuses to wait for parts that will not come again."""
         if self._client.status != "running":
             raise RuntimeError(f"the connection to the scheduler is lost: the client is {self._client.status}")
-        gone = sum(future.status == "cancelled" for future in self._futures)
+        gone = sum(any(piece.status == "cancelled" for piece in pieces) for pieces in self._parts)
         if gone:
             raise RuntimeError(
-                f"{gone} of {len(self._futures)} parts of the data were lost with a worker, and Dask does not know how to "
+                f"{gone} of {len(self._parts)} parts of the data were lost with a worker, and Dask does not know how to "
                 "compute them again, as of data from client.scatter; hand over collections that know where they come from"
             )
 
     def _workers(self) -> dict[str, Any]:
         try:
             workers: dict[str, Any] = dict(self._client.scheduler_info(n_workers=-1)["workers"])
-        except (OSError, TimeoutError, distributed.TimeoutError, CommClosedError) as error:
+        except (OSError, TimeoutError) as error:
             raise RuntimeError(f"the scheduler does not answer: {error}") from error
         return workers
 
@@ -384,13 +481,18 @@ class Tasks:
                 f"{task.lost} workers died, one after the other, at the same {len(self.groups[task.group])} parts of the data, "
                 f"{task.home} the last of them; its log may say why, for instance that it had too little memory"
             )
-        self._client.cancel([task.future], force=True)
-        task.future.release()
-        holders = self._client.who_has([self._futures[i] for i in self.groups[task.group]])
+        gone = [task.future, *self._prepared[task.group : task.group + 1]]
+        self._client.cancel(gone, force=True)
+        for future in gone:
+            future.release()
+        holders = self._client.who_has([self._parts[i][0] for i in self.groups[task.group]])
         held = Counter(worker for found in holders.values() for worker in found if worker in workers)
         busy = Counter(home for home in self._homes if home in workers)
         task.home = min(workers, key=lambda worker: (-held[worker], busy[worker], worker))
         self._homes[task.group] = task.home
+        if self._preparation is not None:
+            function, args = self._preparation
+            self._prepared[task.group] = self._at(task.home, function, self._own(task.group), *args)
         self._begin(task)
 
 
@@ -411,9 +513,9 @@ class _Account(NamedTuple):
 
 def rounds(
     tasks: Tasks,
-    starts: list[Any],
+    seeds: Sequence[int],
     sizes: Sequence[int],
-    facts: Facts,
+    classes: np.ndarray,
     *,
     most: int,
     epochs: int,
@@ -426,22 +528,22 @@ def rounds(
     since, so that it may go on as long as it is no more than ``delay`` rounds ahead of the slowest. Without a delay
     that is the average of the round before, for all.
     """
-    groups = range(len(starts))
+    groups = range(len(seeds))
     averages: dict[int, Any] = {}
     accounts: dict[tuple[int, int], _Account] = {}
     learned: dict[tuple[int, int], Learned] = {}
     # The round that each group is at or has ended, and whether it has.
-    at, idle = [0] * len(starts), [False] * len(starts)
+    at, idle = [0] * len(seeds), [False] * len(seeds)
     over = 0
 
     def begin(k: int, start: Any) -> None:
-        accounts[at[k], k] = _Account(start if hasattr(start, "_trainer") else None, None)
+        accounts[at[k], k] = _Account(start, None)
         idle[k] = False
         first = at[k] * epochs
-        tasks.submit(k, learn, start, facts.classes, facts.dtype, range(first, first + epochs))
+        tasks.submit(k, learn, start, seeds[k], classes, range(first, first + epochs))
 
     for k in groups:
-        begin(k, starts[k])
+        begin(k, None)
     while over < most:
         for k, found in tasks.next():
             if found.visits != sizes[k] * epochs:
@@ -459,7 +561,7 @@ def rounds(
         for k in groups:
             if idle[k] and at[k] + 1 < most and at[k] - delay < over:
                 at[k] += 1
-                begin(k, _start(k, at[k], averages, accounts, delay, sizes[k] / facts.n))
+                begin(k, _start(k, at[k], averages, accounts, delay, sizes[k] / sum(sizes)))
         # What no group will ask for.
         oldest = over - delay - 2
         averages = {r: average for r, average in averages.items() if r >= oldest}

@@ -149,7 +149,7 @@ class PegasosClassifier(RemoteClassifier):
     >>> random = da.random.default_rng(0)
     >>> X = random.standard_normal((4000, 10), chunks=(1000, 10))
     >>> y = X[:, 0] - X[:, 1] + 0.1 * random.standard_normal(4000, chunks=1000) > 0
-    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"):
     ...     model = PegasosClassifier(random_state=0).fit(X, y)
     ...     labels = model.predict(X)
     ...     print(labels, bool(model.score(X, y) > 0.95))
@@ -353,7 +353,7 @@ class KernelPegasosClassifier(RemoteClassifier):
     >>> from pegasos.dask import KernelPegasosClassifier
     >>> X = da.random.default_rng(0).standard_normal((4000, 2), chunks=(1000, 2))
     >>> y = (X**2).sum(axis=1) > 1.4
-    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+    >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"):
     ...     model = KernelPegasosClassifier(budget=50, random_state=0).fit(X, y)
     ...     print(model.support_vectors_.shape, bool(model.score(X, y) > 0.95))
     (50, 2) True
