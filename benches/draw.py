@@ -389,6 +389,27 @@ def drift(rows: list[Row]) -> Any:
     return figure
 
 
+def scaling(rows: list[Row]) -> Any:
+    """Distance to the optimum by rounds of averaging, for so many workers: of passes, and within one pass."""
+    kinds = {"passes": "rounds, each a pass over all rows", "stream": "rounds of one pass in all"}
+    sets = groups((row for row in rows if row["part"] in kinds), "data")
+    figure, axes = panels(len(kinds) * len(sets), len(sets), width=3.8, height=3.2)
+    each = iter(axes)
+    for kind, label in kinds.items():
+        for data, own in sets.items():
+            axis = next(each)
+            workers = groups((row for row in own if row["part"] == kind), "workers")
+            for i, (count, points) in enumerate(workers.items()):
+                name = "1 worker" if count == "1" else f"{count} workers"
+                axis.plot(numbers(points, "rounds"), numbers(points, "value"), **look(i, label=name))
+            axis.set(xscale="log", yscale="log", title=data, xlabel=label)
+            plain(axis.xaxis)
+    for axis in axes[:: len(sets)]:
+        axis.set_ylabel("(P(w) - P*) / P*")
+    common_legend(figure, axes[0])
+    return figure
+
+
 def reliability(rows: list[Row]) -> Any:
     """How often classes of a probability were the right ones."""
     sets = groups((row for row in rows if row["part"] == "reliability"), "data")
@@ -456,6 +477,7 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], Any]]] = {
     "regret": ("regret", regret),
     "delay": ("regret", delay),
     "drift": ("drift", drift),
+    "scaling": ("scaling", scaling),
     "reliability": ("tuning", reliability),
     "scores": ("tuning", scores),
     "importances": ("metric", importances),

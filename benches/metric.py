@@ -31,7 +31,7 @@ from sklearn.svm import SVC
 
 import defaults
 import harness
-from pegasos import KernelPegasosClassifier, _metric
+from pegasos import KernelPegasosClassifier, _metric_rounds
 from pegasos.datasets import make_checkerboard, make_waveform
 from problems import Split, generated, given, scaled, standardised
 
@@ -124,15 +124,15 @@ def rounds(data: Split, budget: int) -> tuple[float, float, int]:
 
         return run
 
-    before: dict[str, Any] = {name: getattr(_metric._Rounds, name) for name in ("_round", "_shape", "_metric")}
+    before: dict[str, Any] = {name: getattr(_metric_rounds.Rounds, name) for name in ("_round", "_shape", "_metric")}
     for name, whole in before.items():
-        setattr(_metric._Rounds, name, timed(whole))
+        setattr(_metric_rounds.Rounds, name, timed(whole))
     try:
         model = KernelPegasosClassifier(metric="full", budget=budget, random_state=0, n_jobs=1).fit(X, y)
     finally:
         for name, whole in before.items():
-            setattr(_metric._Rounds, name, whole)
-    n, c = len(y), _metric._C
+            setattr(_metric_rounds.Rounds, name, whole)
+    n, c = len(y), _metric_rounds._C
     plain = KernelPegasosClassifier(
         budget=budget, alpha=1.0 / (c * n), multi_class="crammer_singer", random_state=0, n_jobs=1
     )

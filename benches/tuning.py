@@ -1,6 +1,6 @@
 """Tuning and probabilities in one call: time, accuracy and calibration beside SVC, grid searches and LogisticRegressionCV.
 
-    python benches/tuning.py [--full] [DATA ...]
+    python benches/tuning.py [--full] [kernel | linear] [DATA ...]
 
 For kernels `KernelPegasosClassifierCV` by its defaults beside one fit of `SVC` by its own, beside what a grid search with
 `SVC` over as many cells would take (from the mean time of fits at three corners of the grid that ours has tried), and beside
@@ -165,13 +165,15 @@ def linear(run: harness.Run, name: str, data: Split) -> None:
 def main() -> None:
     run = harness.begin(__doc__, "part,data,machine,seconds,accuracy,log loss,brier,calibration error,setting")
     warnings.simplefilter("ignore")
+    parts = [part for part in ("kernel", "linear") if part in run.only] or ["kernel", "linear"]
+    run.only = [name for name in run.only if name not in parts]
     names = run.pick(quick=[name for name in KERNEL if name not in SLOW], full=[*KERNEL], tiny=["digits"])
-    for name in run.wanted(names):
+    for name in run.wanted(names) if "kernel" in parts else []:
         data = harness.load(KERNEL, name)
         if data is not None:
             kernel(run, name, data, run.pick(quick=500, full=500, tiny=50))
     names = run.pick(quick=[name for name in LINEAR if name not in SLOW], full=[*LINEAR], tiny=[])
-    for name in run.wanted(names):
+    for name in run.wanted(names) if "linear" in parts else []:
         data = harness.load(LINEAR, name)
         if data is not None:
             linear(run, name, data)

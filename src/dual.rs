@@ -30,6 +30,7 @@ mod evaluation;
 mod glimpse;
 mod intercept;
 mod many;
+mod turn;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -54,6 +55,7 @@ pub use evaluation::DualEvaluation;
 use glimpse::HOPE;
 use intercept::Intercept;
 use many::{Glance, Narrow, are_many, wakes};
+use turn::Turn;
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.
 const NARROW: u64 = 1 << 40;
@@ -125,6 +127,7 @@ pub struct DualAscent<L> {
     /// What part of the gap that it sees the next pass may leave.
     hope: f64,
     narrow: Narrow,
+    turn: Turn,
     /// Where the intercept is not regularised: w has no constant feature then, and is v of `intercept`.
     free: Option<Intercept>,
 }
@@ -175,6 +178,7 @@ impl<L: Loss> DualAscent<L> {
             glimpsed: f64::INFINITY,
             hope: HOPE,
             narrow: Narrow::default(),
+            turn: Turn::default(),
             free: None,
             loss,
             lambda,
@@ -219,24 +223,6 @@ impl<L: Loss> DualAscent<L> {
         dual.w.rebase(1.0);
         dual.conjugates = dual.sum_conjugates(data);
         Ok(dual)
-    }
-
-    /// Goes on with another lambda from the same dual point. Weights of examples may be others from here on if
-    /// their dual variables are 0. O(examples + features).
-    pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
-        check_lambda(lambda, false)?;
-        self.w.scale(self.lambda / lambda);
-        self.w.rebase(1.0);
-        if let Some(free) = &mut self.free {
-            free.scale(self.lambda / lambda);
-        }
-        self.lambda = lambda;
-        self.q.fill(f64::NAN);
-        self.wake_all();
-        (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
-        (self.glimpsed, self.hope) = (f64::INFINITY, HOPE);
-        self.narrow = Narrow::default();
-        Ok(())
     }
 
     /// The order of the next pass: the rows that are due. Of many outputs a pass may be a narrow one, whose
@@ -318,7 +304,8 @@ impl<L: Loss> DualAscent<L> {
             }
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
-            if !self.loss.concerns(y) {
+            // What has no weight is looked at once, for what is not finite.
+            if !self.loss.concerns(y) || weight == 0.0 && self.q[i] == 0.0 {
                 self.idle[i] = STRANGER;
                 self.strangers = true;
                 report.examples += 1;
@@ -385,7 +372,8 @@ impl<L: Loss> DualAscent<L> {
     #[inline(always)]
     fn q_of<S: Scalar>(&mut self, i: usize, row: Row<'_, S>, weight: f64) -> f64 {
         let q = &mut self.q[i];
-        if q.is_nan() {
+        // One that had no weight may have one since.
+        if q.is_nan() || *q == 0.0 {
             let norm2 = match &self.free {
                 None => row.norm2() + self.w.constant().powi(2),
                 Some(free) => free.norm2(row),
@@ -545,6 +533,7 @@ impl<L: Loss> DualAscent<L> {
         max_epochs: usize,
         seed: u64,
     ) -> Result<Certificate, Error> {
+        self.turn(data, true)?;
         for _ in 0..max_epochs {
             loop {
                 let order = self.pass(Sampling::Shuffle, seed)?;
@@ -577,7 +566,9 @@ impl<L: Loss> DualAscent<L> {
 
     /// [`certificate`](DualAscent::certificate) by instalments, at the weights rounded to S.
     pub fn evaluation<S: Scalar>(&self) -> DualEvaluation {
-        DualEvaluation::new(self.result::<S>().convert(), self.is_free())
+        let of = |w: &Linear<f64>| w.rounded::<S>();
+        let w = self.free.as_ref().map_or_else(|| of(&self.w), |free| of(&free.model(&self.w)));
+        DualEvaluation::new(w, self.is_free())
     }
 
     /// How often it must be shown all rows: with a free intercept twice.

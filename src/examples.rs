@@ -89,6 +89,11 @@ impl<'a, S: Scalar> Examples<'a, S> {
         self.weight.map_or(1.0, |w| w.iter().sum::<f64>() / w.len().max(1) as f64)
     }
 
+    /// The largest weight: 1 where none are given.
+    pub fn heaviest(&self) -> f64 {
+        self.weight.map_or(1.0, |w| w.iter().copied().fold(0.0, f64::max))
+    }
+
     /// Refuses data of another number of examples than there are dual variables for.
     pub(crate) fn check_len(&self, n_examples: usize) -> Result<(), Error> {
         if self.len() != n_examples {
@@ -143,17 +148,21 @@ impl<'a, S: Scalar> Examples<'a, S> {
         let mut largest: f64 = 0.0;
         for i in rows {
             let (mut norm2, mut outside, mut stored) = (0.0, false, 0);
+            // In ascending order no column occurs twice.
+            let (mut ascends, mut next) = (true, 0);
             self.x.row(i).for_each(|j, x| {
                 outside |= j >= d;
                 norm2 += x * x;
                 stored += 1;
+                ascends &= j >= next;
+                next = j.wrapping_add(1);
             });
             // False for NaN too.
             let fits = norm2 <= S::LARGEST_NORM2;
             if outside || !fits {
                 return Err(self.diagnose(i));
             }
-            largest = largest.max(norm2 * f64::from(stored));
+            largest = largest.max(if ascends { norm2 } else { norm2 * f64::from(stored) });
         }
         Ok(largest)
     }

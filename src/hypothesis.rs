@@ -41,6 +41,10 @@ pub trait Hypothesis: Sync {
     fn check_copy(&self) -> Result<(), Error> {
         Ok(())
     }
+    /// The squared norm of what a row of this squared norm is multiplied by; infinite where that does not tell.
+    fn norm2_of_row(&self, _norm2: f64) -> f64 {
+        f64::INFINITY
+    }
     /// Whether w surely stays within the range of its scalar while rows of these squared norms, at most, are
     /// added to v with coefficients whose magnitudes sum to `total`. False says nothing.
     fn survives(&self, _norm2: f64, _total: f64) -> bool {

@@ -241,6 +241,20 @@ impl<S: Scalar> Linear<S> {
         Linear::measured(v, self.b.iter().map(round).collect(), constant)
     }
 
+    /// These weights as they are in another scalar: [`convert`](Linear::convert) there and back. O(size).
+    pub(crate) fn rounded<T: Scalar>(&self) -> Self {
+        let (a, constant) = (self.scale.a, self.constant);
+        let round = |b: &f64| match constant > 0.0 {
+            true => T::from_f64(a * b * constant).to_f64() / constant * constant / constant,
+            false => 0.0,
+        };
+        let mut v = Weights::like(&self.v);
+        for (to, from) in v.all_mut().iter_mut().zip(self.v.all()) {
+            *to = S::from_f64(T::from_f64(a * from.to_f64()).to_f64());
+        }
+        Linear::measured(v, self.b.iter().map(round).collect(), constant)
+    }
+
     /// Lets `f` replace the weights of the one output; leaves the intercept as it is. O(size).
     pub(crate) fn replace(&mut self, f: impl FnOnce(&mut [f64])) {
         // With A = 0 the average is in u alone, which v may then leave behind.
@@ -271,6 +285,24 @@ impl<S: Scalar> Linear<S> {
     pub(crate) fn norm2_of_features(&self) -> f64 {
         let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());
         self.scale.a.powi(2) * v.sum::<f64>()
+    }
+
+    /// The product with another of as many outputs and features, whose weights stand in the same way. O(size).
+    pub(crate) fn product(&self, other: &Self) -> f64 {
+        let v = self.v.all().iter().zip(other.v.all()).map(|(v, o)| v.to_f64() * o.to_f64());
+        let b = self.b.iter().zip(&other.b).map(|(b, o)| b * o);
+        self.scale.a * other.scale.a * (v.sum::<f64>() + b.sum::<f64>())
+    }
+
+    /// Becomes `c` times itself and `d` times such another. No average must be under way. O(size).
+    pub(crate) fn mix(&mut self, c: f64, d: f64, other: &Self) {
+        let (c, d) = (c * self.scale.a, d * other.scale.a);
+        for (v, o) in self.v.all_mut().iter_mut().zip(other.v.all()) {
+            *v = S::from_f64(c * v.to_f64() + d * o.to_f64());
+        }
+        self.b.iter_mut().zip(&other.b).for_each(|(b, o)| *b = c * *b + d * o);
+        self.scale = Scaled::default();
+        self.scale.norm2 = self.norm2_afresh();
     }
 
     /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is
@@ -416,8 +448,12 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         memory::check::<f64>("a copy of the average of w", &[averages])
     }
 
+    fn norm2_of_row(&self, norm2: f64) -> f64 {
+        norm2 + self.constant.powi(2)
+    }
+
     fn survives(&self, norm2: f64, total: f64) -> bool {
-        let x = (norm2 + self.constant.powi(2)).sqrt();
+        let x = self.norm2_of_row(norm2).sqrt();
         let reach = self.scale.norm2.max(0.0).sqrt() + total * x;
         // False for NaN too.
         reach * reach.max(x) <= S::LARGEST

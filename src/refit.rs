@@ -4,7 +4,7 @@
 //!   of a [`Span`]. As these are coordinates in an orthonormal basis, `||w||` is the norm in the space of the kernel, and
 //!   the certificate is that of the SVM restricted to the span. Or over those of the rows' own features: `z(x) = x`, and
 //!   what follows is a path of linear models.
-//! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins at the dual point of the last.
+//! * Solver: [`DualAscent`], fed with z as a [`Window`]. Another lambda begins near the dual point of the last.
 //! * Memory: features of as many examples as are allowed for are computed once and stay; those of the others are
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 4
 //!   bytes an example and what dual ascent keeps of it; what is paid is time.
@@ -81,6 +81,8 @@ pub(crate) struct Part<L> {
     pass: Option<Pass>,
     /// Visits of the epoch at hand.
     pub(crate) visits: u64,
+    /// Epochs since lambda was set.
+    pub(crate) epochs: usize,
     /// The evaluation or the leap under way, where there is one; the next row.
     evaluation: Option<(DualEvaluation, usize)>,
     /// Weights that have drifted are being made anew: what was found, and the next row.
@@ -90,7 +92,15 @@ pub(crate) struct Part<L> {
 
 impl<L> Part<L> {
     fn new(ascent: DualAscent<L>) -> Self {
-        Part { ascent, pass: None, visits: 0, evaluation: None, renewed: None, leap: None }
+        Part {
+            ascent,
+            pass: None,
+            visits: 0,
+            epochs: 0,
+            evaluation: None,
+            renewed: None,
+            leap: None,
+        }
     }
 }
 
@@ -165,7 +175,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
     pub fn set_lambda(&mut self, lambda: f64) -> Result<(), Error> {
         for part in &mut self.parts {
             part.ascent.set_lambda(lambda)?;
-            (part.pass, part.visits, part.leap) = (None, 0, None);
+            (part.pass, part.visits, part.epochs, part.leap) = (None, 0, 0, None);
             (part.evaluation, part.renewed) = (None, None);
         }
         Ok(())
@@ -341,6 +351,12 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         }
         let report = part.ascent.run(&features.of(data), rows.iter().copied());
         report.map_err(|error| reason(data, &rows, error))
+    }
+
+    /// [`DualAscent::turn`].
+    pub(crate) fn turn(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
+        let there = !matches!(self.features, Access::Window(_));
+        self.part.ascent.turn(&self.features.of(data), there)
     }
 
     /// [`DualAscent::glimpse`], where rows are there at any time and may be so many that a pass more tells.

@@ -288,9 +288,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         self.hypothesis.check_copy()
     }
 
-    /// Whether no step on examples of squared norms up to `norm2`, with weights that sum to `weight`, can
+    /// Whether no step on examples of squared norms up to `norm2`, with weights up to `heaviest` that sum to `weight`, can
     /// overflow, in whatever order: so that a model in use may learn from them in place. False says nothing.
-    pub fn survives(&self, norm2: f64, weight: f64) -> bool {
+    pub fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
         let Params { lambda, schedule, t0, .. } = self.params;
         let sum = |flight: &Flight<_, L::Scores>| -> f64 {
             flight.coef.as_ref().iter().map(|c| c.abs()).sum()
@@ -302,8 +302,24 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             true => 1.0,
             false => schedule.eta(lambda, t0 + (self.t + 1) as f64) / LEAST_SCALE,
         };
-        let total = (weight * self.loss.steepest() + in_flight) * over_scale;
+        let steepest = match self.loss.smooth() {
+            Some((slope, curvature)) if self.plain && self.is_at_once() => {
+                // The first iterate is 0, whatever the length of the step from it.
+                let eta = schedule.eta(lambda, t0 + self.t.max(1) as f64);
+                let length = eta * heaviest * self.hypothesis.norm2_of_row(norm2);
+                // Less than 2, by more than roundings.
+                if length * curvature <= 1.9 { slope } else { f64::INFINITY }
+            }
+            _ => self.loss.steepest(),
+        };
+        let total = (weight * steepest + in_flight) * over_scale;
         self.hypothesis.survives(norms.fold(norm2, f64::max), total)
+    }
+
+    /// Whether every gradient is taken at the w that it moves.
+    fn is_at_once(&self) -> bool {
+        let at_once = matches!(self.params.block, Block::Mean(_) | Block::Delayed(0));
+        at_once && self.flights.is_empty()
     }
 
     /// The last iterate, for what the loop does not touch: which rows are numbered, what is cached of them.

@@ -38,7 +38,7 @@ _PLACES = {
 }
 
 #: Modules that are imported when they are first used.
-_MODULES = ("dask", "datasets", "explain", "io", "onnx")
+_MODULES = ("dask", "datasets", "explain", "io", "onnx", "river")
 
 __all__ = [
     "InternalError",

@@ -276,7 +276,7 @@ class Scored:
         """Some of these examples, no more than are remembered."""
         scores = np.asarray(scores, np.float64).reshape(len(codes), -1)
         # Evenly chosen, as rows may be sorted.
-        which = np.linspace(0, len(codes) - 1, min(_most(scores), len(codes))).astype(int)
+        which = np.linspace(0, len(codes) - 1, min(most_rows(scores.shape[1]), len(codes))).astype(int)
         weight = np.ones(len(codes)) if weight is None else np.asarray(weight, np.float64)
         return cls(scores[which], np.asarray(codes, np.int64)[which], weight[which])
 
@@ -284,7 +284,7 @@ class Scored:
         """With examples that came later, and without those that are too old."""
         if later.scores.shape[1] != self.scores.shape[1]:
             return later  # Classes have joined.
-        keep = max(0, _most(self.scores) - len(later.codes))
+        keep = max(0, most_rows(self.scores.shape[1]) - len(later.codes))
         first = max(0, len(self.codes) - keep)
         return Scored(
             np.concatenate([self.scores[first:], later.scores]),
@@ -293,9 +293,9 @@ class Scored:
         )
 
 
-def _most(scores: np.ndarray) -> int:
+def most_rows(n_scores: int) -> int:
     """How many examples with so many scores are remembered."""
-    return min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // scores.shape[1]))
+    return min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // n_scores))
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -437,9 +437,11 @@ class Probable(ABC):
     def _calibration_state(self) -> dict[str, Any] | None:
         """What a file must hold of it."""
         scored: Scored | None = self.__dict__.get("_scored")
-        found: Calibration | None = self.__dict__.get("_calibration")
         if scored is None:
             return None
+        # Of a stream it is learned when somebody asks: whoever reads the file may have nothing but that.
+        known = self.calibration is not None and scored.weight.any()
+        found: Calibration | None = self._calibrated() if known else self.__dict__.get("_calibration")
         told = {"scores": scored.scores, "codes": scored.codes, "weight": scored.weight}
         return {"scored": told, "map": None if found is None else found.state()}
 

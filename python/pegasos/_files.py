@@ -71,13 +71,16 @@ def why(error: Exception) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to that takes the place of ``path`` when the block ends.
 
     Parameters
     ----------
     path : str or path-like
         The file to write. What is no regular file, such as a pipe, is written to as it stands.
+    durable : bool, default=True
+        Whether to wait until the disk has it. Otherwise a power failure may leave a file of which parts are missing:
+        for what carries checksums and can be made again.
 
     Yields
     ------
@@ -116,7 +119,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             if exists:
                 shutil.copymode(target, file.name)
             if fcntl:
@@ -175,6 +179,23 @@ def opened(path: Path) -> AbstractContextManager[Any]:
         if name.lower().endswith(ending):
             return open_packed(name)
     return open(name, "rb")
+
+
+def position(file: Any) -> int | None:
+    """How much of an open file has been read, packed bytes if it is packed; None if it has no places, as a pipe."""
+    try:
+        return os.lseek(file.fileno(), 0, os.SEEK_CUR)
+    except OSError:
+        return None
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a file; None of what has none, or is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def check_readable(path: Path) -> None:

@@ -16,7 +16,7 @@ from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
-from pegasos._metric import MetricMachine
+from pegasos._metric_machine import MetricMachine
 from pegasos._progress import say
 from pegasos._run import Run
 from pegasos._stream import Stream

@@ -47,6 +47,18 @@ def _fraction(text: str) -> float:
     return float(text)
 
 
+def _positive(text: str) -> int:
+    if not 1 <= int(text) < 2**63:
+        raise ValueError
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    if not float(text) >= 0.0:
+        raise ValueError
+    return float(text)
+
+
 def _column(text: str) -> str | int | None:
     with suppress(ValueError):
         return int(text)
@@ -65,16 +77,22 @@ _MEAN = _reader(
     **{"yes": True, "no": False, "uniform": "uniform", "polynomial": "polynomial"},
 )
 _PART = _reader(_fraction, "a number between 0 and 1")
+_ROWS = _reader(_positive, "an int >= 1")
+_PASSES = _reader(_positive, "an int >= 1, 'none' or 'auto'", none=None, auto="auto")
+_SECONDS = _reader(_duration, "a number >= 0")
 
 #: Of what is no parameter.
 _NONE = (None, None)
 
 _READING = [
-    Option("--format", None, ["svmlight", "csv", "tsv", "npz"], _NONE,
+    Option("--format", None, ["svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"], _NONE,
         "the format of DATA (default: what its ending says)"),
-    Option("--label COLUMN", None, _column, _NONE,
-        "the column of a .csv or .tsv file that holds the labels: its name in the header, or its number, counted "
+    Option("--label --target COLUMN", None, _column, _NONE,
+        "the column of a table that holds the labels: its name in the header, or its number, counted "
         "from 0, or from the end if negative; 'none' if there is none (default: the last)", -1),
+    Option("--hashing N", None, _ROWS, _NONE,
+        "make N features of the columns of a table by hashing their names and, of strings, what they hold, as "
+        "scikit-learn's FeatureHasher does: the same N for all that a model is to see"),
 ]
 
 #: Stands for the heading of options that exclude one another.
@@ -153,8 +171,28 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("--jobs N", "n_jobs", _COUNT, ("none", "none"),
             "threads; more than one helps only with more than two classes; none is one for each core"),
     ]),
+    ("train", "what need not fit into memory", [
+        Option("--passes N", None, _PASSES, _NONE,
+            "learn batch by batch, in memory that does not grow, and go over the examples N times; with a budget once "
+            "more, for the coefficients, unless --no-refine. 'none' reads all of them at once (default: auto, 'none' up "
+            "to 1 GB, 3 for what is larger)", "auto"),
+        Option("--window ROWS", None, _ROWS, _NONE,
+            "so many examples are in memory at a time, and are shuffled among one another unless --sampling storage "
+            "(default: 10,000, or fewer of many features)"),
+        Option("--cache", None, True, _NONE,
+            "keep what was parsed of a text in a file beside DATA: later passes read that, windows hold rows from all over "
+            "it, and the next run parses nothing"),
+        Option("--cache-file FILE", None, str, _NONE, "the same, in a file of this name"),
+        Option("--save-every SECONDS", None, _SECONDS, _NONE, "write the model so often, too (default: 60)", 60.0),
+        Option("--resume", None, True, _NONE,
+            "go on with the model in MODEL, if there is one, where it was stopped or killed: the result is that of a run "
+            "that was not"),
+    ]),
     ("train", "data and output", [
         *_READING,
+        Option("--n-features N", None, _ROWS, _NONE,
+            "the number of features of an svmlight file, which need not mention the last of them; a pipe read in passes "
+            "needs it"),
         Option("--scale", None, True, _NONE,
             "scale the features first, dense ones to a mean of 0 and a variance of 1, sparse ones to at most 1; the "
             "model file holds by what"),
@@ -205,6 +243,8 @@ examples:
   pegasos train train.svm -o model.safetensors --alpha 1e-5 --test-size 0.1
   pegasos train iris.csv -o iris.safetensors --label species --loss log_loss --alpha 0.01 --seed 0
   pegasos train letters.csv -o letters.safetensors --kernel rbf --gamma 0.25 --budget 500
+  pegasos train large.svm -o large.safetensors --passes 5 --cache --resume
+  pegasos train large.parquet -o large.safetensors --target label --kernel rbf --budget 1000 --passes 3
   pegasos predict iris.safetensors new.csv --proba -o probabilities.tsv
   pegasos export iris.safetensors -o iris.h --name iris
 
@@ -212,6 +252,8 @@ DATA is told by its ending:
   .svm .svmlight .libsvm .txt   label index:value ... on each line; also with .gz or .bz2
   .csv .tsv                     with or without a header; the last column is the label, or --label
   .npz                          arrays X and y, or X_train and y_train, or a CSR matrix's and y
+  .npy                          an array; the last column is the label, or --label
+  .parquet .arrow .feather      tables; a folder of Parquet files, too; needs pyarrow
   a text on each line           for models that begin with a HashingVectorizer; or a .csv of texts and labels
 or by --format. "-" is the standard input, in svmlight format unless --format says another.
 """

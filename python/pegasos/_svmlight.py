@@ -1,32 +1,33 @@
 """Examples from svmlight files: all at once, or in batches.
 
 `arrays` gives what the compiled parser has found, and asks for neither SciPy nor scikit-learn; `load_svmlight` makes a CSR matrix
-of it, and `stream` yields batches in constant memory.
+of it, and `SvmlightSource` yields batches in constant memory.
 """
 
 from __future__ import annotations
 
-import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pegasos._core import Svmlight
-from pegasos._files import naming, opened
+from pegasos._files import naming, opened, position, size_of
+from pegasos._sources import Misjudged, Source, count, whole_labels
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import Literal
 
     from scipy.sparse import csr_matrix
 
     from pegasos._files import Path
+    from pegasos._sources import Batch
 
-__all__ = ["Arrays", "arrays", "load_svmlight", "stream"]
+__all__ = ["Arrays", "SvmlightSource", "arrays", "load_svmlight"]
 
 #: Bytes that are read at a time: they stay in a core's second cache. For several threads, so many for each.
 _BLOCK = 1 << 20
@@ -161,7 +162,7 @@ def load_svmlight(
 
     See Also
     --------
-    stream : Batches of rows, in constant memory.
+    pegasos.io.stream : Batches of rows, in constant memory.
     sklearn.datasets.load_svmlight_file : With several labels a row, and the queries' numbers.
 
     Notes
@@ -189,127 +190,132 @@ def load_svmlight(
     return _matrix(found), found.labels
 
 
-def stream(
-    path: Path,
-    batch_size: int = 1000,
-    *,
-    dtype: Any = np.float64,
-    n_features: int | None = None,
-    zero_based: bool | Literal["auto"] = "auto",
-    n_jobs: int | None = None,
-) -> Iterator[tuple[csr_matrix, np.ndarray]]:
-    """Read an svmlight file in batches, in constant memory: for ``partial_fit``.
-
-    Parameters
-    ----------
-    path : str or path-like
-        As for `load_svmlight`.
-    batch_size : int, default=1000
-        The number of rows of a batch; the last may have fewer.
-    dtype : {float64, float32}, default=float64
-        As for `load_svmlight`.
-    n_features : int or None, default=None
-        The number of features of every batch. None for as many as the file has: it is read twice, the first time for that.
-    zero_based : bool or "auto", default="auto"
-        Whether indices count from 0. "auto" as for `load_svmlight`: the file is read twice, the first time for that.
-    n_jobs : int or None, default=None
-        As for `load_svmlight`.
-
-    Yields
-    ------
-    X : csr_matrix of shape (batch_size, n_features)
-        Features of the next rows. The batches, one below the other, are the matrix that `load_svmlight` returns.
-    y : ndarray of shape (batch_size,)
-        Their labels: int64 if those of the batch are whole numbers, else float64.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read; FileNotFoundError if there is none.
-    ValueError
-        As for `load_svmlight`: when the place is reached, or before the first batch where the file is read twice. Or
-        ``n_features`` or ``zero_based`` is left open for what cannot be read twice: the standard input, a pipe.
-
-    See Also
-    --------
-    load_svmlight : All rows at once.
-
-    Notes
-    -----
-    Memory is that of a batch and a few megabytes. Arguments are checked when the function is called, the file is opened
-    when the first batch is asked for, and closed behind the last or with the iterator.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from pegasos import PegasosClassifier
-    >>> from pegasos.io import stream
-    >>> model = PegasosClassifier(random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "many.svm")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n" * 500)
-    ...     for X, y in stream(path, batch_size=300):
-    ...         print(X.shape)
-    ...         model = model.partial_fit(X, y, classes=[-1, 1])
-    (300, 3)
-    (300, 3)
-    (300, 3)
-    (100, 3)
-    >>> model.predict([[0.5, 0, 2], [0, 1, 0]])
-    array([ 1, -1])
-    """
-    size, threads = _count("batch_size", batch_size), thread_count(n_jobs)
-    if size is None:
-        raise TypeError("batch_size must be an int, got None")
-    base, features, name = _base(zero_based), _count("n_features", n_features), _name(dtype)
-    if os.fspath(path) == "-" and (base is None or features is None):
-        raise ValueError(_ONCE.format("the standard input"))
-    return _batches(path, size, name, base, features, threads)
-
-
-#: What is wrong with a stream of something that cannot be read twice.
+#: What is wrong with batches of something that cannot be read twice.
 _ONCE = "n_features and zero_based must be given for {}, which cannot be read twice, got None or 'auto'"
 
+#: Rows of a piece, where nobody asks for batches.
+_PIECE = 1024
 
-def _batches(
-    path: Path, size: int, dtype: str, base: bool | None, n_features: int | None, threads: int
-) -> Iterator[tuple[csr_matrix, np.ndarray]]:
-    with naming(path), opened(path) as file:
-        if base is None or n_features is None:
-            if not file.seekable():
-                raise ValueError(_ONCE.format("a pipe"))
-            base, n_features = _survey(file, dtype, base, n_features, threads)
-            file.seek(0)
-        parser = Svmlight(dtype, base, n_features, threads=threads)
-        with closing(_blocks(file, threads)) as blocks:
+
+class SvmlightSource(Source):
+    """The rows of an svmlight file. What is not said of features and indices takes a pass of its own."""
+
+    labels_vary = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        label: Any = -1,
+        dtype: Any = np.float64,
+        n_features: int | None = None,
+        zero_based: bool | Literal["auto"] = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(os.fspath(path))
+        self._path, self._threads, self._labelled = path, thread_count(n_jobs), label is not None
+        self._base, self._dtype = _base(zero_based), _name(dtype)
+        self._n_features = _count("n_features", n_features)
+        if label not in (-1, None):
+            raise ValueError(f"{self.name}: labels stand first in lines of svmlight text, there is no column {label!r}")
+        self.repeatable = self.name != "-"
+        if not self.repeatable:
+            self._check_known("the standard input")
+        self.n_bytes = size_of(path)
+        # A pipe gives what there is, and nobody waits for what comes next.
+        self.may_be_ahead = self.n_bytes is not None
+
+    def prepare(self, report: Callable[[], None] = lambda: None) -> None:
+        if self._base is not None and self._n_features is not None:
+            return
+        parser = Svmlight(self._dtype, self._base, self._n_features, threads=self._threads)
+        n_rows = 0
+        with self._blocks() as blocks:
             for block in blocks:
                 parser.push(block)
-                while parser.n_rows >= size:
-                    yield _pair(parser, size)
-        parser.end()
-        while parser.n_rows:
-            yield _pair(parser, size)
+                n_rows += parser.n_rows
+                parser.forget()
+                report()
+            parser.end()
+            n_rows += parser.n_rows
+            parser.forget()
+            _, from_0 = parser.seen()
+            # No rows are left, but a number of features that was asked for may be too small, if indices count from 0.
+            n_features = parser.finish()[3]
+        self._base, self._n_features, self.n_rows = from_0, n_features, n_rows
 
+    def batches(self, size: int, skip: int = 0) -> Generator[Batch, None, None]:
+        self.prepare()
+        with self._blocks() as blocks:
+            parser = Svmlight(self._dtype, self._base, self._n_features, threads=self._threads)
+            for found in self._taken(parser, blocks, size, skip):
+                yield _matrix(found), found.labels if self._labelled else None
 
-def _pair(parser: Svmlight, size: int) -> tuple[csr_matrix, np.ndarray]:
-    found = _with_labels(*parser.take(size))
-    return _matrix(found), found.labels
+    def _pieces(self, skip: int) -> Iterator[Batch]:
+        return self.batches(_PIECE, skip)
 
+    def unsurveyed(self, size: int) -> Iterator[Batch]:
+        if self._base is not None or self._n_features is not None:
+            self.prepare()
+        guessed = self._base is None
+        with self._blocks() as blocks:
+            # Indices as they are written.
+            parser = Svmlight(self._dtype, guessed or self._base, self._n_features, threads=self._threads)
+            for found in self._taken(parser, blocks, size, 0):
+                if guessed:
+                    if found.indices.min(initial=1) == 0:
+                        self._base = True
+                        raise Misjudged
+                    found.indices[:] -= 1
+                yield _matrix(found), found.labels if self._labelled else None
+            n_features = parser.finish()[3]
+        if guessed:
+            self._base, n_features = False, max(1, n_features - 1)
+        self._n_features = n_features
 
-def _survey(
-    file: Any, dtype: str, base: bool | None, n_features: int | None, threads: int
-) -> tuple[bool, int]:
-    """Where the indices of a file begin, and how many features it has."""
-    parser = Svmlight(dtype, base, n_features, threads=threads)
-    with closing(_blocks(file, threads)) as blocks:
+    def _check_known(self, origin: str) -> None:
+        if self._base is None or self._n_features is None:
+            raise ValueError(_ONCE.format(origin))
+
+    @contextmanager
+    def _blocks(self) -> Iterator[Iterator[bytes]]:
+        """The file's text; what goes wrong with it names the file."""
+        self.read_bytes = 0
+        with naming(self._path), opened(self._path) as file:
+            if not file.seekable():
+                self.repeatable = False
+                self._check_known("a pipe")
+            with closing(_blocks(file, self._threads)) as blocks:
+                yield self._counted(blocks, file)
+
+    def _counted(self, blocks: Iterator[bytes], file: Any) -> Iterator[bytes]:
+        for block in blocks:
+            self.read_bytes = position(file) or self.read_bytes + len(block)
+            yield block
+
+    def _taken(self, parser: Svmlight, blocks: Iterator[bytes], size: int, skip: int) -> Iterator[Arrays]:
+        """Batches of these blocks, without the first ``skip`` rows."""
+        n_rows = 0
+
+        def ready(least: int) -> Iterator[Arrays]:
+            nonlocal n_rows
+            if (n := min(parser.n_rows, skip - n_rows)) > 0:
+                if n == parser.n_rows:
+                    parser.forget()
+                else:
+                    parser.take(n)
+                n_rows += n
+            while n_rows >= skip and parser.n_rows >= least:
+                found = _with_labels(*parser.take(size))
+                n_rows += len(found.labels)
+                yield found
+
         for block in blocks:
             parser.push(block)
-            parser.forget()
-    parser.end()
-    _, from_0 = parser.seen()
-    # No rows are left, but a number of features that was asked for may be too small, if indices count from 0.
-    return from_0, parser.finish()[3]
+            yield from ready(size)
+        parser.end()
+        yield from ready(1)
+        self.n_rows = n_rows
 
 
 def _blocks(file: Any, threads: int) -> Generator[bytes, None, None]:
@@ -348,24 +354,15 @@ def _base(zero_based: Any) -> bool | None:
 
 
 def _count(name: str, value: Any) -> int | None:
-    """A number of rows or features, or None."""
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, got {value!r}") from None
-    if not 0 < number < 2**63:
-        raise ValueError(f"{name} must be at least 1 and less than 2**63, got {number}")
-    return number
+    """A number of features, or None."""
+    return None if value is None else count(name, value)
 
 
 def _with_labels(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_features: int, labels: np.ndarray
 ) -> Arrays:
     """The arrays, whole labels as ints."""
-    is_whole = np.all(np.abs(labels) < 2**53) and np.all(labels == np.trunc(labels))
-    return Arrays(data, indices, indptr, n_features, labels.astype(np.int64) if is_whole else labels)
+    return Arrays(data, indices, indptr, n_features, whole_labels(labels))
 
 
 def _matrix(found: Arrays) -> csr_matrix:

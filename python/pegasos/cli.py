@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import argparse
 import errno
-import math
 import os
 import reprlib
 import sys
-import time
 import warnings
 from contextlib import suppress
 from io import StringIO
@@ -20,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 # Whatever takes long to import is imported where it is needed: nobody who asks for help waits for scikit-learn.
 from pegasos._core import __version__
-from pegasos._options import BY_PARAM, EXAMPLES, ONE_OF, TABLE, Option
+from pegasos._options import EXAMPLES, ONE_OF, TABLE, Option
+from pegasos._report import budget_lines, classes_line, objective_lines, print_aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,74 +188,9 @@ def _with_default(option: Option) -> str:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    import numpy as np
-    from sklearn.model_selection import train_test_split
+    from pegasos._train import train
 
-    from pegasos import io
-    from pegasos._files import check_writable
-
-    # A model that took hours must not be lost to a misspelt folder.
-    check_writable(arguments.output)
-    # Nor must hours be spent on options that do not fit together.
-    _estimator(arguments)
-    X, y, _ = io.read(arguments.data, label=arguments.label, format=arguments.format)
-    if y is None:
-        raise ValueError("training needs labels, --label cannot be none")
-    if arguments.float32:
-        X = X.astype(np.float32)
-    estimator = _estimator(arguments)
-    held_out: Any = None
-    if arguments.test_size is not None:
-        sizes = {"test_size": arguments.test_size, "stratify": y, "random_state": estimator.random_state}
-        X, X_test, y, y_test = train_test_split(X, y, **sizes)
-        held_out = X_test, y_test
-    estimator.set_params(verbose=int(sys.stderr.isatty() and not arguments.quiet))
-    model = _behind_a_scaler(estimator, X) if arguments.scale else estimator
-    start = time.perf_counter()
-    model.fit(X, y)
-    seconds = time.perf_counter() - start
-    estimator.set_params(verbose=0)
-    io.save(model, arguments.output)
-    if arguments.quiet:
-        return
-    n, d = X.shape
-    lines = {
-        "examples": f"{n:,} x {d:,} features",
-        "classes": _classes(estimator.classes_),
-        "epochs": f"{estimator.n_iter_:,}",
-        "time": f"{seconds:.2f} s ({estimator.n_iter_ * n / seconds:,.0f} rows/s)",
-        **_cost_of_budget(getattr(estimator, "mean_gradient_error_", 0.0) if _bounded(estimator) else None),
-        **_objective(estimator.objective_, estimator.dual_objective_, bounded=_bounded(estimator)),
-        "training accuracy": f"{model.score(X, y):.4f}",
-    }
-    if held_out:
-        lines["held-out accuracy"] = f"{model.score(*held_out):.4f} on {len(held_out[1]):,} examples"
-    _print_aligned(lines | {"model": arguments.output})
-
-
-def _bounded(estimator: Any) -> bool:
-    return "budget" in estimator.get_params() and estimator._choice("budget") is not None
-
-
-def _behind_a_scaler(estimator: Any, X: Any) -> Any:
-    """A pipeline that scales rows like these first."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-
-    return make_pipeline(MaxAbsScaler() if hasattr(X, "tocsr") else StandardScaler(), estimator)
-
-
-def _estimator(arguments: argparse.Namespace) -> Any:
-    """The estimator that the options describe."""
-    from pegasos import KernelPegasosClassifier, PegasosClassifier
-
-    given = {param: value for param, value in vars(arguments).items() if param in BY_PARAM}
-    kernel = "kernel" in given
-    for param in given:
-        if BY_PARAM[param].defaults[kernel] is None:
-            names = BY_PARAM[param].names.split()[0]
-            raise ValueError(f"{names} {'does not go with' if kernel else 'needs'} --kernel")
-    return (KernelPegasosClassifier if kernel else PegasosClassifier)(**given)
+    train(arguments)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -267,7 +201,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
-    X = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format).X
+    X = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format, hashing=arguments.hashing).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
@@ -293,7 +227,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from pegasos._predictor import Predictor
 
     model = Predictor(arguments.model)
-    X, y, _ = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format)
+    X, y, _ = io.read_for(model, arguments.data, label=arguments.label, format=arguments.format, hashing=arguments.hashing)
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))
@@ -331,15 +265,15 @@ def _info(arguments: argparse.Namespace) -> None:
         "class": about["class"],
         "format": str(about["format"]),
         "parameters": ", ".join(f"{name}={reprlib.repr(value)}" for name, value in given.items()) or "all at their defaults",
-        "classes": _classes(model.classes_),
+        "classes": classes_line(model.classes_),
         "features": f"{model.n_features_in_:,}",
         **{f"step {k}": step["class"] for k, step in enumerate(about.get("steps", []), 1)},
         **_holds(model, trainer["dtype"]),
         "steps": f"{trainer['t']:,}",
     }
     bounded = model.is_bounded
-    lines |= _cost_of_budget(trainer["gradient_error"] / max(1, trainer["steps"]) if bounded else None)
-    _print_aligned(lines | _objective(_number(about["objective"]), _number(about["dual_objective"]), bounded=bounded))
+    lines |= budget_lines(trainer["gradient_error"] / max(1, trainer["steps"]) if bounded else None)
+    print_aligned(lines | objective_lines(_number(about["objective"]), _number(about["dual_objective"]), bounded=bounded))
 
 
 def _number(value: Any) -> float:
@@ -351,35 +285,6 @@ def _holds(model: Predictor, dtype: str) -> dict[str, str]:
         return {"support vectors": f"{model.n_vectors:,}, {dtype}"}
     nonzero, size = model.n_weights
     return {"weights": f"{nonzero:,} nonzero of {size:,}, {dtype}"}
-
-
-def _classes(classes: Any, most: int = 20) -> str:
-    names = [str(label) for label in classes[:most].tolist()]
-    if len(classes) > most:
-        names.append("...")
-    return f"{len(classes):,}: {', '.join(names)}"
-
-
-def _cost_of_budget(mean_gradient_error: float | None) -> dict[str, str]:
-    if mean_gradient_error is None:
-        return {}
-    return {"mean gradient error": f"{mean_gradient_error:.4g}, for the budget"}
-
-
-def _objective(objective: float, dual: float, *, bounded: bool) -> dict[str, str]:
-    if math.isnan(objective):
-        # Without a refit none is evaluated on a budget, and none is what a stream minimises.
-        return {} if bounded else {"objective": "not evaluated", "duality gap": "none certified"}
-    gap = objective - dual
-    relative = f", {gap / objective:.2%} of the objective" if objective else ""
-    certified = "none certified" if math.isnan(gap) else f"{gap:.3g}{relative}"
-    return {"objective": f"{objective:.6g}", "duality gap": certified}
-
-
-def _print_aligned(lines: dict[str, str]) -> None:
-    width = max(map(len, lines))
-    for name, value in lines.items():
-        print(f"{name:<{width}}  {value}")
 
 
 _COMMANDS = {

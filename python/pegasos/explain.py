@@ -13,7 +13,7 @@ from pegasos import _core
 from pegasos._data import as_data, explaining, validated
 from pegasos._linear import PegasosClassifier
 from pegasos._machine import KernelMachine
-from pegasos._metric import _one_thread
+from pegasos._metric import one_thread
 from pegasos._sparse import dense
 from pegasos._threads import thread_count
 from pegasos._tuning import Tuned
@@ -230,7 +230,7 @@ def _weights_and_base(
     coefs = machine.dual_coef_.astype(np.float64)
     weights = None
     if _kernel(machine) == "linear":
-        with _one_thread():
+        with one_thread():
             weights = coefs @ machine.support_vectors_.astype(np.float64)
     if absent is not None:
         return weights, _mean_scores(machine, absent, threads)

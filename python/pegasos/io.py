@@ -1,7 +1,7 @@
 """Examples from files, and models in files.
 
-`read` takes examples and labels from svmlight, CSV, TSV and NPZ files, `load_svmlight` from an svmlight
-file of any ending. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
+`read` takes all examples and labels of a file, `load_svmlight` those of an svmlight file of any ending, `stream` takes them in
+batches, from whatever holds them. `save` and `load` keep an estimator in a file of its own; `replacing` writes a file whole or
 not at all.
 """
 
@@ -10,26 +10,24 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
-import reprlib
 import warnings
-from array import array
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
+from pegasos._csv import Lines, label_column, read_csv, text_of
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
-from pegasos._svmlight import arrays, load_svmlight, stream
+from pegasos._passes import stream
+from pegasos._sources import FORMATS, format_of, open_source, stacked
+from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from scipy.sparse import csr_matrix
     from sklearn.pipeline import Pipeline
 
     from pegasos._files import Path
+    from pegasos._hashing import Hashing
     from pegasos._models import Estimator
     from pegasos._predictor import Predictor
 
@@ -42,7 +40,7 @@ def save(estimator: Estimator | Pipeline, path: Path) -> None:
     The file holds the parameters, the classes, what the last fit found (objective, duality gap,
     loss curve, numbers of steps and epochs) and the whole state of training, so that `load` gives
     an estimator that predicts the same to the last bit, and whose ``partial_fit`` goes on as that
-    of the original would. The file appears at once or not at all: a save that fails or is killed leaves what was
+    of the original would, on a budget up to rounding. The file appears at once or not at all: a save that fails or is killed leaves what was
     at ``path`` as it was; the next one clears away what it may have left beside it.
 
     Parameters
@@ -184,7 +182,12 @@ class Table(NamedTuple):
 
 
 def read(
-    path: Path, *, label: str | int | None = -1, model: Any = None, format: str | None = None
+    path: Path,
+    *,
+    label: str | int | None = -1,
+    model: Any = None,
+    format: str | None = None,
+    hashing: Hashing | None = None,
 ) -> Table:
     """Read examples and their labels from a file.
 
@@ -200,24 +203,27 @@ def read(
         Arrays ``X`` and ``y``, or ``X_train`` and ``y_train``, or, for a sparse matrix, the arrays
         that ``scipy.sparse.save_npz`` writes of a CSR matrix (``data``, ``indices``, ``indptr``,
         ``shape``) and ``y``.
+    ``.npy``, ``.parquet``, ``.arrow``, ``.feather``, or a folder of Parquet files
+        As by `stream`, of which this is all batches at once.
 
     Parameters
     ----------
     path : str or path-like
         The file to read; "-" for the standard input.
     label : str, int or None, default=-1
-        The column of a CSV or TSV file that holds the labels: its name in the header, or its
-        number, counted from 0, or from the end if negative. None if there are no labels, in any
-        format.
+        The column of a table that holds the labels: its name, or its number, counted from 0, or from the end if
+        negative. None if there are no labels, in any format.
     model : fitted estimator, default=None
         The model that the examples are for. It tells how many features there must be, so that an
         svmlight file need not mention the last, and whether labels are strings. Labels may then be
-        missing: ``y`` is None for a CSV or TSV file with as many columns as the model has features,
+        missing: ``y`` is None for a table with as many columns as the model has features,
         if ``label`` is left at -1, and for an NPZ file without ``y``. Features of a sparse file that the model does
         not know are left out, with a warning.
-    format : {"svmlight", "csv", "tsv", "npz"}, default=None
+    format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
         input.
+    hashing : int, FeatureHasher or HashingVectorizer, default=None
+        What makes features of the columns of a table, strings among them, as by `stream`.
 
     Returns
     -------
@@ -261,12 +267,14 @@ def read(
     >>> y.tolist(), names
     (['setosa', 'virginica'], ['length', 'width'])
     """
-    if format not in (None, *_FORMATS):
-        raise ValueError(f"format must be one of {', '.join(_FORMATS)} or None, got {format!r}")
+    if format not in (None, *FORMATS):
+        raise ValueError(f"format must be one of {', '.join(FORMATS)} or None, got {format!r}")
     kind = format or _format_of(path)
-    if kind not in ("csv", "tsv") and label not in (-1, None):
-        raise ValueError(f"{os.fspath(path)}: only CSV and TSV files have a column {label!r}")
-    if kind == "svmlight":
+    if kind in ("svmlight", "npz") and label not in (-1, None):
+        raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
+    if hashing is not None or kind not in ("svmlight", "csv", "tsv", "npz"):
+        found = _of_source(path, label, model, format, hashing)
+    elif kind == "svmlight":
         X, y = load_svmlight(path)
         found = Table(X, None if label is None else y, None)
     else:
@@ -274,9 +282,18 @@ def read(
             if kind == "npz":
                 found = _read_npz(path, label, model)
             else:
-                found = _read_csv(path, "\t" if kind == "tsv" else ",", label, model)
+                found = Table(*read_csv(path, "\t" if kind == "tsv" else ",", label, model))
     with naming(path):
         return _fitting(found, model)
+
+
+def _of_source(path: Path, label: str | int | None, model: Any, format: str | None, hashing: Hashing | None) -> Table:
+    """All batches of a source, one below the other."""
+    source = open_source(path, label=label, format=format, hashing=hashing)
+    if model is not None and label == -1 and source.n_features == model.n_features_in_ - 1:
+        # There is no label.
+        source = open_source(path, label=None, format=format, hashing=hashing)
+    return Table(*stacked(list(source.batches(_BATCH))), None)
 
 
 class Csr(NamedTuple):
@@ -298,20 +315,27 @@ class Csr(NamedTuple):
         return Csr(self.data[inside], self.indices[inside], kept[self.indptr], (self.shape[0], n_features))
 
 
-def read_for(model: Any, path: Path, *, label: str | int | None = -1, format: str | None = None) -> Table:
+def read_for(
+    model: Any,
+    path: Path,
+    *,
+    label: str | int | None = -1,
+    format: str | None = None,
+    hashing: Hashing | None = None,
+) -> Table:
     """What a predictor is to look at: `read`, or texts where it takes these.
 
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
     """
     if model.takes_texts:
-        with naming(path), _text(path) as file:
+        with naming(path), text_of(path) as file:
             kind = format or os.path.basename(path).lower().rpartition(".")[2]
             if kind not in ("csv", "tsv"):
-                return Table([line.rstrip("\r\n") for line in _Lines(file)], None, None)
-            lines = csv.reader(_Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
+                return Table([line.rstrip("\r\n") for line in Lines(file)], None, None)
+            lines = csv.reader(Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
             return _texts_of([cells for cells in lines if cells], label, model)
-    if (format or _format_of(path)) != "svmlight" or label not in (-1, None):
-        return read(path, label=label, model=model, format=format)
+    if hashing is not None or (format or _format_of(path)) != "svmlight" or label not in (-1, None):
+        return read(path, label=label, model=model, format=format, hashing=hashing)
     found = arrays(path)
     X = Csr(found.data, found.indices, found.indptr, (len(found.indptr) - 1, found.n_features))
     with naming(path):
@@ -323,7 +347,7 @@ def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Tab
     if not rows:
         raise ValueError("it holds no examples")
     alone = len(rows[0]) == 1
-    column = None if alone else _label_column(rows[0], label, model)
+    column = None if alone else label_column(rows[0], label, model)
     if any(len(cells) != len(rows[0]) for cells in rows) or len(rows[0]) != 1 + (column is not None):
         raise ValueError("it must have one column of texts beside the label, or none but that")
     texts = [cells[0 if column != 0 else 1] for cells in rows]
@@ -337,57 +361,17 @@ def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Tab
     return Table(texts, y if model.classes_.dtype.kind in "UO" else y.astype(model.classes_.dtype), None)
 
 
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
-
-#: What `read` knows.
-_FORMATS = ("svmlight", "csv", "tsv", "npz")
-
-#: Bytes or characters of a line, at most: as one Python string takes many times as much.
-_LONGEST_LINE = 1 << 24
+#: Rows of a batch of those that make a whole.
+_BATCH = 1 << 16
 
 
 def _format_of(path: Path) -> str:
-    """The format that the ending of a path tells."""
-    name = os.path.basename(path).lower()
-    for packed in (".gz", ".bz2"):
-        if name.removesuffix(packed).endswith(_SVMLIGHT):
-            return "svmlight"
-    if name == "-" or name.endswith(_SVMLIGHT):
-        return "svmlight"
-    ending = name.rpartition(".")[2]
-    if ending in ("csv", "tsv", "npz"):
-        return ending
-    raise ValueError(
-        f"{os.fspath(path)}: the ending must be one of {', '.join(_SVMLIGHT)} (also with .gz "
-        "or .bz2), .csv, .tsv, .npz"
-    )
-
-
-@contextmanager
-def _text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """A file of text."""
-    with opened(path) as content:
-        file = io.TextIOWrapper(content, "utf-8-sig", newline="")
-        try:
-            yield file
-        finally:
-            # What is not ours, as the standard input, stays open.
-            file.detach()
-
-
-class _Lines:
-    """The lines of a file, which knows at which it is; what comes before the first character is left out."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.number = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        while line := self._file.readline(_LONGEST_LINE + 1):
-            self.number += 1
-            if len(line) > _LONGEST_LINE:
-                raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
-            yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
+    """The format that the ending of a path tells, or the files of a folder."""
+    kind, name = format_of(path), os.fspath(path).lower().removesuffix(".gz").removesuffix(".bz2")
+    if kind == "svmlight" and name != "-" and not name.endswith(FORMATS[kind]):
+        endings = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+        raise ValueError(f"{os.fspath(path)}: the ending must be one of {endings}; texts may be packed (.gz, .bz2)")
+    return kind
 
 
 def _fitting(table: Table, model: Any) -> Table:
@@ -469,143 +453,3 @@ def _csr_of(file: np.lib.npyio.NpzFile) -> csr_matrix:
     X = csr_matrix((file["data"], file["indices"], file["indptr"]), shape=shape)
     X.check_format(full_check=True)
     return X
-
-
-def _read_csv(path: Path, delimiter: str, label: str | int | None, model: Any) -> Table:
-    with _text(path) as file:
-        lines = csv.reader(
-            _Lines(file), delimiter=delimiter, skipinitialspace=True, strict=True
-        )
-        rows = ((lines.line_num, cells) for cells in lines if cells)
-        first = next(rows, None)
-        if first is None:
-            raise ValueError("it holds no examples")
-        first_line, cells = first
-        column = _label_column(cells, label, model)
-        header = _without(cells, column)
-        if not header:
-            raise ValueError("it has no feature beside the label; is the delimiter right?")
-        headed = isinstance(label, str) or not any(map(_is_number, header))
-        reader = _CsvRows(len(cells), first_line, column)
-        if not headed:
-            reader.add(first_line, cells)
-        for line, cells in rows:
-            reader.add(line, cells)
-    words = model.classes_ if model is not None and model.classes_.dtype.kind in "UO" else []
-    if not headed and _heads(reader.labels) and reader.labels[0] not in words:
-        headed = True
-        reader.drop_first()
-    X, y = reader.arrays(text=len(words) > 0)
-    return Table(X, y, header if headed else None)
-
-
-def _label_column(cells: list[str], label: str | int | None, model: Any) -> int | None:
-    """The number of the label's column, by the cells of the first line."""
-    n = len(cells)
-    if label is None or (label == -1 and model is not None and n == model.n_features_in_):
-        return None
-    if isinstance(label, str):
-        names = [cell.strip() for cell in cells]
-        if names.count(label) != 1:
-            if label not in names and any(map(_is_number, names)):
-                said = reprlib.repr(", ".join(names))
-                raise ValueError(
-                    f"it has no header to name a column {label!r}: its first line is {said}; give the number of "
-                    "the column"
-                )
-            count = names.count(label)
-            raise ValueError(f"it has {count} columns {label!r}; it has {', '.join(names)}")
-        return names.index(label)
-    if not -n <= label < n:
-        raise ValueError(f"it has {n} columns, none of number {label}")
-    return label % n
-
-
-def _heads(labels: Sequence[str]) -> bool:
-    """Whether the first of the labels is a heading: the one that is a word, where the others are numbers."""
-    if len(labels) < 2 or not any(map(str.isalpha, labels[0])):
-        return False
-    numbers = map(_is_number, labels)
-    return not next(numbers) and all(numbers)
-
-
-def _without(cells: list[str], column: int | None) -> list[str]:
-    return [cell.strip() for i, cell in enumerate(cells) if i != column]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-#: So many digits that an int64 may hold it.
-_WHOLE = re.compile("[+-]?[0-9]{1,19}")
-
-
-class _CsvRows:
-    """Gathers the rows of a text file, and knows which line and column is at fault."""
-
-    def __init__(self, n_columns: int, first_line: int, column: int | None) -> None:
-        self.n_columns, self.first_line, self.column = n_columns, first_line, column
-        self.values = array("d")
-        self.labels: list[str] = []
-        # Few labels are different: one string for each will do.
-        self.kinds: dict[str, str] = {}
-        self.lines = array("q")
-
-    def add(self, line: int, cells: list[str]) -> None:
-        if len(cells) != self.n_columns:
-            raise ValueError(
-                f"line {line} has {len(cells)} columns, line {self.first_line} has {self.n_columns}"
-            )
-        self.lines.append(line)
-        if self.column is not None:
-            label = cells.pop(self.column).strip()
-            self.labels.append(self.kinds.setdefault(label, label))
-        try:
-            self.values.extend(map(float, cells))
-        except ValueError:
-            bad = next(i for i, cell in enumerate(cells) if not _is_number(cell))
-            cell = cells[bad].strip()
-            fault = f"{cell!r} is not a number" if cell else "the value is missing"
-            raise ValueError(f"{self.place(-1, self.column_of(bad))}: {fault}") from None
-
-    def column_of(self, feature: int) -> int:
-        return feature + (self.column is not None and feature >= self.column)
-
-    def place(self, row: int, column: int) -> str:
-        return f"line {self.lines[row]}, column {column + 1}"
-
-    def drop_first(self) -> None:
-        del self.values[: self.n_columns - 1], self.labels[0], self.lines[0]
-
-    def arrays(self, *, text: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Features and labels, the latter as strings if ``text``."""
-        if not self.lines:
-            raise ValueError("it holds no examples, only a header")
-        X = np.frombuffer(self.values, dtype=np.float64).reshape(len(self.lines), -1)
-        finite = np.isfinite(X)
-        if not finite.all():
-            row, feature = np.argwhere(~finite)[0]
-            place, value = self.place(row, self.column_of(feature)), X[row, feature]
-            raise ValueError(f"{place}: {value} is not a finite number")
-        return X, None if self.column is None else self._labels(text, self.column)
-
-    def _labels(self, text: bool, column: int) -> np.ndarray:
-        kinds = set(self.labels)
-        if "" in kinds:
-            row = self.labels.index("")
-            raise ValueError(f"{self.place(row, column)}: the label is missing")
-        if text or not all(map(_is_number, kinds)):
-            return np.array(self.labels)
-        if all(_WHOLE.fullmatch(kind) and abs(int(kind)) < 2**63 for kind in kinds):
-            return np.array(list(map(int, self.labels)), dtype=np.int64)
-        y = np.array(list(map(float, self.labels)))
-        if not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            place = self.place(row, column)
-            raise ValueError(f"{place}: the label {y[row]} is not a finite number")
-        return y

@@ -18,6 +18,9 @@ use super::many::Glance;
 /// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
 const FARTHEST: f64 = 1e-4;
 
+/// How many times the gap that some rows suggest the whole one may be for others to be asked.
+const BLIND: f64 = 3.0;
+
 /// What part of the objective is nothing, so that the squared norm of w may be.
 const NOTHING: f64 = 1e-9;
 
@@ -66,7 +69,7 @@ impl DualEvaluation {
             }
             data.check_label(i, ascent.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));
-            if !ascent.loss.concerns(y) {
+            if !ascent.loss.concerns(y) || weight == 0.0 && self.balance.is_none() {
                 continue;
             }
             self.w.score_row(data.rows().row(i), scores);
@@ -158,6 +161,10 @@ impl DualEvaluation {
         let seen = ascent.estimate();
         if !certificate.dual.is_nan() && seen > 0.0 && seen.is_finite() {
             ascent.left = (certificate.relative_gap() / seen).clamp(0.01, 100.0);
+        }
+        if certificate.relative_gap() > BLIND * ascent.glimpsed {
+            // The gap is in a few rows: some of the rows do not tell.
+            ascent.hope = f64::INFINITY;
         }
         Ok(certificate)
     }

@@ -19,7 +19,8 @@ const LONGER: usize = 16;
 
 impl<L: Loss> DualAscent<L> {
     /// After a pass: about the relative gap where it now may be at most `tol`. Steps that hardly disturb one another close in
-    /// one pass a gap of which each example saw all before its step: what the pass has seen tells nothing then.
+    /// one pass a gap of which each example saw all before its step: what the pass has seen tells nothing then. Not after an
+    /// evaluation has shown that the gap is in a few other rows.
     pub(crate) fn glimpse<S: Scalar>(
         &mut self,
         data: &Examples<'_, S>,
@@ -37,6 +38,10 @@ impl<L: Loss> DualAscent<L> {
         let mut glimpse = Glimpse::default();
         for i in Glimpse::rows(n)? {
             let (y, weight) = (data.check_label(i, self.loss.classes())?, data.weight(i));
+            if weight == 0.0 {
+                glimpse.add(0.0);
+                continue;
+            }
             self.w.score_row(data.rows().row(i), scores);
             if let Some(free) = &self.free {
                 free.shift(i, scores);

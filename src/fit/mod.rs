@@ -26,7 +26,8 @@
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
 //! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
 //!   whose w is the model where its objective is lower.
-//! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem.
+//! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem; after another lambda from the best
+//!   point near the last one.
 //! * Evaluations: of a linear problem they cost half an epoch, and come after epochs 1, 2, ..., 10, 12, 14, 16, 19, ...,
 //!   with gaps that grow by a fifth, so that no fit runs much longer than it must. In dual ascent they come when what a
 //!   pass has seen, or the gap that some thousands of rows have at its end, suggests that they will end it.

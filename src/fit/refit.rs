@@ -1,6 +1,6 @@
 //! Problems in a span, by instalments.
 
-use super::{Ascent, Course, Event, FAR, Outcome, Policy, Problem, Progress, Solver};
+use super::{Ascent, Course, Event, FAR, LEAP_AFTER, Outcome, Policy, Problem, Progress, Solver};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::ledger::Certificate;
@@ -177,6 +177,10 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
         true
     }
 
+    fn begin_ascent(&mut self, data: &Examples<'_, S>, _: usize) -> Result<(), Error> {
+        self.turn(data)
+    }
+
     fn evaluate(
         &mut self,
         data: &Examples<'_, S>,
@@ -206,6 +210,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
         self.glimpse(data, policy.tol.unwrap_or(0.0))?;
         let part = &mut *self.part;
         if part.ascent.epoch_is_over(policy.tol.unwrap_or(0.0)) {
+            part.epochs += 1;
             let (loss, visits) = (part.ascent.mean_loss(), std::mem::take(&mut part.visits));
             return Ok(Ascent::Epoch { loss, visits, certificate: None });
         }
@@ -214,7 +219,11 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
-        if self.part.leap.is_none() && self.part.ascent.may_be_solved(FAR * tol) {
+        // Where dual ascent has not got there by itself, it is time to, and D must be higher than where it is, within the
+        // tolerance maybe.
+        let late = self.part.epochs > LEAP_AFTER;
+        let (far, tol) = if late { (tol, tol / FAR) } else { (FAR * tol, tol) };
+        if self.part.leap.is_none() && self.part.ascent.may_be_solved(far) {
             return Ok(false);
         }
         self.go_on_leaping(data, tol)

@@ -69,6 +69,9 @@ impl Loss for CrammerSinger {
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         -dual[y as usize]
     }
+    fn bend(&self, o: usize, _: f64, y: u32) -> (f64, f64) {
+        (if o == y as usize { -1.0 } else { 0.0 }, 0.0)
+    }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         dual[y as usize]
     }

@@ -59,6 +59,11 @@ pub trait Loss: Sync {
     /// The convex conjugate of the loss at `-dual`, `dual` being an average of coefficients for
     /// class `y`.
     fn conjugate(&self, dual: &[f64], y: u32) -> f64;
+    /// First and second derivative of the conjugate at `-dual` by the dual variable of score o, which is `a`, for conjugates
+    /// that are sums over the scores; near an end of the domain where they are infinite. NaN where a loss does not tell.
+    fn bend(&self, _o: usize, _a: f64, _y: u32) -> (f64, f64) {
+        (f64::NAN, f64::NAN)
+    }
     /// How far `dual` must be shrunk to lie in the conjugate's domain: the smallest `c >= 0` for
     /// which `dual / c` does, 0 if every multiple does.
     fn excess(&self, dual: &[f64], y: u32) -> f64;
@@ -117,6 +122,12 @@ pub trait Loss: Sync {
     fn steepest(&self) -> f64 {
         f64::INFINITY
     }
+    /// Of a loss whose slopes have no bound, but whose curvature has: what [`steepest`](Loss::steepest) would be at w = 0, and
+    /// the curvature by a score. Steps that are shorter than 2 over the curvature bring w no further from what an example
+    /// wants than it was; so |w| grows as if each were taken at w = 0.
+    fn smooth(&self) -> Option<(f64, f64)> {
+        None
+    }
     /// The radius of a ball that holds the minimiser: what projection projects on.
     fn radius(&self, lambda: f64, mean_weight: f64) -> f64 {
         (self.radius2() * mean_weight / lambda).sqrt()
@@ -129,8 +140,14 @@ pub trait MarginLoss: Sync + Copy {
     fn value_and_slope(self, m: f64) -> (f64, f64);
     /// `l*(-a)`, for `a` in `[0, max_slope]`.
     fn conjugate(self, a: f64) -> f64;
+    /// First and second derivative by a of `l*(-a)`, for `a` in `[0, max_slope]`; near an end where they are infinite.
+    fn bend(self, a: f64) -> (f64, f64);
     /// `sup -l'(m)`.
     fn max_slope(self) -> f64;
+    /// `-l'(0)` and `sup l''(m)`, where slopes have no bound.
+    fn smooth(self) -> Option<(f64, f64)> {
+        None
+    }
     /// `sup -l'(m) m`.
     fn radius2(self) -> f64;
     /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
@@ -156,6 +173,9 @@ impl MarginLoss for Hinge {
     }
     fn conjugate(self, a: f64) -> f64 {
         -a
+    }
+    fn bend(self, _: f64) -> (f64, f64) {
+        (-1.0, 0.0)
     }
     fn max_slope(self) -> f64 {
         1.0
@@ -189,8 +209,14 @@ impl MarginLoss for SquaredHinge {
     fn conjugate(self, a: f64) -> f64 {
         a * (a / 4.0 - 1.0)
     }
+    fn bend(self, a: f64) -> (f64, f64) {
+        (a / 2.0 - 1.0, 0.5)
+    }
     fn max_slope(self) -> f64 {
         f64::INFINITY
+    }
+    fn smooth(self) -> Option<(f64, f64)> {
+        Some((2.0, 2.0))
     }
     fn radius2(self) -> f64 {
         0.5
@@ -219,6 +245,10 @@ impl MarginLoss for Logistic {
         // x ln x, continued by its limit 0 at x = 0.
         let entropy = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
         entropy(a) + entropy(1.0 - a)
+    }
+    fn bend(self, a: f64) -> (f64, f64) {
+        let a = a.clamp(f64::EPSILON, 1.0 - f64::EPSILON);
+        ((a / (1.0 - a)).ln(), 1.0 / (a * (1.0 - a)))
     }
     fn max_slope(self) -> f64 {
         1.0
@@ -298,8 +328,14 @@ impl MarginLoss for AnyLoss {
     fn conjugate(self, a: f64) -> f64 {
         any!(self, l => l.conjugate(a))
     }
+    fn bend(self, a: f64) -> (f64, f64) {
+        any!(self, l => l.bend(a))
+    }
     fn max_slope(self) -> f64 {
         any!(self, l => l.max_slope())
+    }
+    fn smooth(self) -> Option<(f64, f64)> {
+        any!(self, l => l.smooth())
     }
     fn is_hinge(self) -> bool {
         self == AnyLoss::Hinge
@@ -360,11 +396,19 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.loss.conjugate(self.sign(y) * dual[0])
     }
+    fn bend(&self, _: usize, a: f64, y: u32) -> (f64, f64) {
+        let sign = self.sign(y);
+        let (slope, curvature) = self.loss.bend(sign * a);
+        (sign * slope, curvature)
+    }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         self.sign(y) * dual[0] / self.loss.max_slope()
     }
     fn steepest(&self) -> f64 {
         self.loss.max_slope()
+    }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        self.loss.smooth()
     }
     fn hinge_sign(&self, _: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))
@@ -454,6 +498,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn bends_are_derivatives_of_conjugates() {
+        fn law(loss: &impl Loss, y: u32, dual: &[f64]) {
+            let h = 1e-4;
+            for o in 0..dual.len() {
+                let value = |a: f64| {
+                    let mut dual = dual.to_vec();
+                    dual[o] = a;
+                    loss.conjugate(&dual, y)
+                };
+                let (before, here, after) =
+                    (value(dual[o] - h), value(dual[o]), value(dual[o] + h));
+                let (slope, curvature) = loss.bend(o, dual[o], y);
+                assert!((slope - (after - before) / (2.0 * h)).abs() < 1e-4, "{y} {dual:?}");
+                let numeric = (after - 2.0 * here + before) / (h * h);
+                assert!((curvature - numeric).abs() < 1e-4 * (1.0 + curvature), "{y} {dual:?}");
+            }
+        }
+        for loss in ALL {
+            for a in [0.1, 0.3, 0.9] {
+                law(&Binary { loss, positive: 1 }, 1, &[a]);
+                law(&Binary { loss, positive: 1 }, 0, &[-a]);
+                law(&Versus { loss, positive: 1, negative: Some(2) }, 0, &[0.0]);
+                law(&Versus { loss, positive: 1, negative: Some(2) }, 2, &[-a]);
+                law(&OneVsRest { loss, positives: vec![0, 1, 2] }, 1, &[-a, 0.5, -0.2]);
+                law(&OneVsOne { loss, classes: 3 }, 1, &[-a, 0.0, 0.4]);
+                let several = OneVsRest { loss, positives: vec![0, 1] };
+                law(&Multiclass::OneVsRest(several), 0, &[a, -0.4]);
+            }
+        }
+        law(&CrammerSinger { classes: 3 }, 1, &[-0.2, 0.5, -0.3]);
     }
 
     /// No other point of the domain is better, and the best stays where it is.

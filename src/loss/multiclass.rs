@@ -45,6 +45,9 @@ impl Loss for Multiclass {
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         any!(self, loss => loss.conjugate(dual, y))
     }
+    fn bend(&self, o: usize, a: f64, y: u32) -> (f64, f64) {
+        any!(self, loss => loss.bend(o, a, y))
+    }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         any!(self, loss => loss.excess(dual, y))
     }
@@ -75,5 +78,8 @@ impl Loss for Multiclass {
     }
     fn steepest(&self) -> f64 {
         any!(self, loss => loss.steepest())
+    }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        any!(self, loss => loss.smooth())
     }
 }

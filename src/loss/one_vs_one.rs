@@ -120,6 +120,11 @@ impl<M: MarginLoss> Loss for OneVsOne<M> {
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.own(y).map(|(o, sign)| self.loss.conjugate(sign * dual[o])).sum()
     }
+    fn bend(&self, o: usize, a: f64, y: u32) -> (f64, f64) {
+        let (first, second) = self.classes_of(o);
+        let (positive, negative) = (first as u32, Some(second as u32));
+        Versus { loss: self.loss, positive, negative }.bend(0, a, y)
+    }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         let of = |(o, sign): (usize, f64)| sign * dual[o] / self.loss.max_slope();
         self.own(y).map(of).fold(0.0, f64::max)
@@ -203,6 +208,9 @@ impl<M: MarginLoss> Loss for Versus<M> {
     }
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         if self.concerns(y) { self.binary().conjugate(dual, y) } else { 0.0 }
+    }
+    fn bend(&self, o: usize, a: f64, y: u32) -> (f64, f64) {
+        if self.concerns(y) { self.binary().bend(o, a, y) } else { (0.0, 0.0) }
     }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         if self.concerns(y) { self.binary().excess(dual, y) } else { 0.0 }

@@ -1,6 +1,6 @@
 //! Several classes against the rest, over the same scores' row.
 
-use super::{Loss, MarginLoss};
+use super::{Binary, Loss, MarginLoss};
 
 /// Each of several classes against all others, by a score for each: the sum of as many [`Binary`](super::Binary) losses.
 ///
@@ -64,6 +64,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.signs(y).zip(dual).map(|(sign, a)| self.loss.conjugate(sign * a)).sum()
     }
+    fn bend(&self, o: usize, a: f64, y: u32) -> (f64, f64) {
+        Binary { loss: self.loss, positive: self.positives[o] }.bend(0, a, y)
+    }
     fn excess(&self, dual: &[f64], y: u32) -> f64 {
         let of = |(sign, a): (f64, &f64)| sign * a / self.loss.max_slope();
         self.signs(y).zip(dual).map(of).fold(0.0, f64::max)
@@ -87,5 +90,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
     }
     fn steepest(&self) -> f64 {
         self.loss.max_slope() * self.problems() as f64
+    }
+    fn smooth(&self) -> Option<(f64, f64)> {
+        let of_all = |(slope, curvature)| (slope * self.problems() as f64, curvature);
+        self.loss.smooth().map(of_all)
     }
 }

@@ -5,12 +5,13 @@
 //! first, then one tensor after the other, each straight to where it stays. Nothing that a file declares is taken before it
 //! was compared with the file's size: one that is refused has taken no more memory than that, and 64 MB.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, Metadata, TensorInfo, TensorView};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -72,6 +73,16 @@ impl Numbers {
         kinds!(dtype)
     }
 
+    /// In bytes.
+    fn size(&self) -> usize {
+        macro_rules! size {
+            ($(($kind:ident, $_:ty, $__:ident)),*) => { match self {
+                $(Numbers::$kind(values) => size_of_val(&values[..]),)*
+            } };
+        }
+        kinds!(size)
+    }
+
     /// The first number that is not finite.
     fn broken(&self) -> Option<f64> {
         match self {
@@ -87,6 +98,25 @@ impl Numbers {
 pub(crate) struct Tensor {
     pub(crate) shape: Vec<usize>,
     pub(crate) numbers: Numbers,
+}
+
+/// As bytes one tensor at a time: all of them beside the file would take as much memory again.
+impl View for &Tensor {
+    fn dtype(&self) -> Dtype {
+        self.numbers.dtype()
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.numbers.bytes().into()
+    }
+
+    fn data_len(&self) -> usize {
+        self.numbers.size()
+    }
 }
 
 /// What is wrong with a model, or with its file.
@@ -169,27 +199,18 @@ impl Content {
         entries: &str,
         tensors: &BTreeMap<String, Tensor>,
     ) -> Result<Vec<u8>, Error> {
-        let contents: Vec<(&str, &Tensor, Vec<u8>)> = tensors
-            .iter()
-            .map(|(name, tensor)| (&name[..], tensor, tensor.numbers.bytes()))
-            .collect();
         let sums: BTreeMap<&str, String> =
-            contents.iter().map(|(name, _, bytes)| (*name, digest(bytes))).collect();
+            tensors.iter().map(|(name, tensor)| (&name[..], digest(&tensor.data()))).collect();
         let sums = serde_json::to_string(&sums).map_err(|error| broken(error.to_string()))?;
         let Some(open) = entries.strip_suffix('}') else {
             return Err(broken("a text must be a JSON object"));
         };
         let open = format!("{open}, \"checksums\": {sums}");
         let text = format!("{open}{SEAL}{}\"}}", sealing(&open));
-        let views = contents.iter().map(|(name, tensor, bytes)| {
-            Ok((*name, TensorView::new(tensor.numbers.dtype(), tensor.shape.clone(), bytes)?))
-        });
-        let views = views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
         let text = Some(std::iter::once((ENTRY.to_owned(), text)).collect());
-        let bytes =
-            views.and_then(|views| safetensors::serialize(views, text)).map_err(|error| {
-                broken(format!("the model does not fit into a safetensors file: {error}"))
-            })?;
+        let bytes = safetensors::serialize(tensors, text).map_err(|error| {
+            broken(format!("the model does not fit into a safetensors file: {error}"))
+        })?;
         // What is written can be read.
         let fits = Source::of(&bytes).header();
         fits.map_err(|_| {

@@ -39,6 +39,8 @@ pub use label::Label;
 use state::State;
 use steps::Step;
 use text::Hasher;
+#[cfg(feature = "python")]
+pub(crate) use text::column_and_sign;
 
 /// Rows that are changed at a time.
 const WINDOW: usize = 1024;

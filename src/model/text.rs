@@ -87,9 +87,8 @@ impl Hasher {
     }
 
     fn place(&self, token: &str) -> (u32, f64) {
-        let hash = murmur3(token.as_bytes()) as i32;
-        let sign = if hash < 0 && self.alternate_sign { -1.0 } else { 1.0 };
-        (hash.unsigned_abs() % self.n_features as u32, sign)
+        let (column, sign) = column_and_sign(token.as_bytes(), self.n_features as u32);
+        (column, if self.alternate_sign { sign } else { 1.0 })
     }
 
     fn scale(&self, row: &mut [f64]) {
@@ -145,6 +144,12 @@ impl Hasher {
             }
         }
     }
+}
+
+/// The column of a name among so many features, and the sign that goes with it.
+pub(crate) fn column_and_sign(name: &[u8], n_features: u32) -> (u32, f64) {
+    let hash = murmur3(name) as i32;
+    (hash.unsigned_abs() % n_features, if hash < 0 { -1.0 } else { 1.0 })
 }
 
 /// Where the characters of a text begin, and its end.

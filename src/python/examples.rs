@@ -22,7 +22,7 @@ pub(super) struct Examples {
     weight: Option<Py<PyArray1<f64>>>,
     pub(super) n_rows: usize,
     /// The largest squared norm of a row and the sum of the weights, once every value was read.
-    checked: OnceLock<(f64, f64)>,
+    checked: OnceLock<(f64, f64, f64)>,
 }
 
 #[derive(FromPyObject)]
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         S::of(self).ok_or_else(|| Error::parameter("X", "another dtype", "of the trainer's dtype"))
     }
 
-    fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
+    pub(super) fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
         match self {
             View::F32(examples) => examples.largest(rows),
             View::F64(examples) => examples.largest(rows),
@@ -236,8 +236,9 @@ impl Examples {
         self.n_rows
     }
 
-    /// What [`check`](Examples::check) has found: the largest squared norm of a row, the sum of the weights.
-    pub(super) fn sizes(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
+    /// What [`check`](Examples::check) has found: the largest squared norm of a row, the largest weight, and the
+    /// sum of the weights.
+    pub(super) fn sizes(&self, py: Python<'_>) -> PyResult<(f64, f64, f64)> {
         if let Some(sizes) = self.checked.get() {
             return Ok(*sizes);
         }
@@ -249,10 +250,11 @@ impl Examples {
             largest = largest.max(view.largest(rows)?);
             Ok(())
         })?;
-        let mean = match view {
-            View::F32(examples) => examples.mean_weight(),
-            View::F64(examples) => examples.mean_weight(),
+        let (mean, heaviest) = match view {
+            View::F32(examples) => (examples.mean_weight(), examples.heaviest()),
+            View::F64(examples) => (examples.mean_weight(), examples.heaviest()),
         };
-        Ok(*self.checked.get_or_init(|| (largest, mean * self.n_rows as f64)))
+        let weight = mean * self.n_rows as f64;
+        Ok(*self.checked.get_or_init(|| (largest, heaviest, weight)))
     }
 }

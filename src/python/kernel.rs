@@ -11,6 +11,7 @@ use super::examples::{Number, View};
 use super::linear::Start;
 use super::metric::Metric;
 use super::parts::{Common, Part, Told, check_format, parts, told};
+use super::single::scores_of;
 use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
@@ -387,8 +388,12 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         KernelProblem::map_by(self, metric, n_rows)
     }
 
-    fn survives(&self, norm2: f64, weight: f64) -> bool {
-        self.trainer().survives(norm2, weight)
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of([self.trainer().hypothesis()], data.of::<H::Scalar>()?)
+    }
+
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
+        self.trainer().survives(norm2, heaviest, weight)
     }
 
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error> {

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use super::examples::{Number, View};
 use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, told};
+use super::single::scores_of;
 use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
 use super::{choice, unknown};
 use crate::newton::MOST_WEIGHTS;
@@ -364,8 +365,12 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         }
     }
 
-    fn survives(&self, norm2: f64, weight: f64) -> bool {
-        self.trainers().all(|trainer| trainer.survives(norm2, weight))
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error> {
+        scores_of(self.trainers().map(|trainer| trainer.hypothesis()), data.of::<S>()?)
+    }
+
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
+        self.trainers().all(|trainer| trainer.survives(norm2, heaviest, weight))
     }
 
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error> {

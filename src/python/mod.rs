@@ -5,6 +5,7 @@
 //!   that one thread may ask for the model while another trains; it tells what it was made with
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
+//! * [`Hasher`](hasher::Hasher) makes rows of dictionaries, which trainers learn from one at a time ([`single`]).
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
 //! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
@@ -14,6 +15,7 @@
 //!   interpreter is released: what other threads write to them meanwhile is read, and resizing them is NumPy's to forbid.
 
 mod examples;
+mod hasher;
 mod kernel;
 mod linear;
 mod metric;
@@ -21,9 +23,11 @@ mod model;
 mod parts;
 mod refit;
 mod shapley;
+mod single;
 mod svmlight;
 mod trainer;
 
+use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -106,11 +110,7 @@ fn work(
             let start = Instant::now();
             (catch_unwind(AssertUnwindSafe(|| piece(size))), start.elapsed())
         });
-        let left = left.map_err(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
-        })??;
+        let left = left.map_err(defect)??;
         py.check_signals()?;
         match left {
             Left::None => return Ok(()),
@@ -129,6 +129,13 @@ fn work(
             }
         }
     }
+}
+
+/// What a panic is told as.
+fn defect(panic: Box<dyn Any + Send>) -> PyErr {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    InternalError::new_err(text.unwrap_or("a panic without a message").to_owned())
 }
 
 /// Calls `piece` on ranges that make up `0..n`, as [`work`] does, and tells nobody.
@@ -242,6 +249,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("InternalError", m.py().get_type::<InternalError>())?;
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_class::<examples::Examples>()?;
+    m.add_class::<hasher::Hasher>()?;
     m.add_class::<trainer::Made>()?;
     m.add_class::<trainer::Facts>()?;
     m.add_class::<trainer::Trainer>()?;

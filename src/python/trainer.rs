@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::examples::{Examples, Number, View};
+use super::hasher::Hasher;
 use super::linear::{Start, Targets};
 use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
 use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
-use super::{kernel, linear};
+use super::{kernel, linear, single};
 use crate::fit::Course;
 use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
 
@@ -30,8 +31,10 @@ pub(super) trait Problem: Any + Send {
     fn on<'a>(&'a mut self, data: &'a View<'_>) -> Result<Box<dyn Task + 'a>, Error>;
     /// What is known without work.
     fn facts(&self) -> Facts;
+    /// The scores of the first of these rows, by the last iterates: nothing is copied.
+    fn scores_now(&self, data: &View<'_>) -> Result<Vec<f64>, Error>;
     /// See [`crate::Trainer::survives`].
-    fn survives(&self, norm2: f64, weight: f64) -> bool;
+    fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool;
     /// What predicts.
     fn model(&mut self) -> Result<Frozen, Error>;
     /// All that it holds, but for ledgers and dual variables.
@@ -105,6 +108,8 @@ pub(super) trait Task {
         order: &mut dyn FnMut(u64) -> Result<Box<dyn Order + Send>, Error>,
         size: usize,
     ) -> Result<(Progress, u64), Error>;
+    /// Visits the examples once, as they are stored.
+    fn visit(&mut self) -> Result<(), Error>;
     /// See [`crate::Problem::end_ascent`].
     fn end_ascent(&mut self) -> Result<(), Error>;
 }
@@ -122,6 +127,12 @@ impl<S: Number> Task for On<'_, S> {
     ) -> Result<(Progress, u64), Error> {
         let progress = course.advance(self.0, self.1, order, size)?;
         Ok((progress, self.0.seen().mistakes))
+    }
+
+    fn visit(&mut self) -> Result<(), Error> {
+        self.0.begin_epoch(self.1, Box::new(0..self.1.len()), 1)?;
+        while self.0.visit(self.1, usize::MAX)? > 0 {}
+        Ok(())
     }
 
     fn end_ascent(&mut self) -> Result<(), Error> {
@@ -154,7 +165,7 @@ pub(super) struct Made {
 /// A problem in training.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Trainer {
-    problem: Mutex<Box<dyn Problem>>,
+    pub(super) problem: Mutex<Box<dyn Problem>>,
     /// Locked for an epoch, whose order and counts are the problem's: two threads that train it take turns.
     turn: Mutex<()>,
     #[pyo3(get)]
@@ -187,7 +198,7 @@ impl Trainer {
     }
 
     /// The right to train it, once nobody else does. Ctrl-C ends the wait.
-    fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+    pub(super) fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
         loop {
             match self.turn.try_lock() {
                 Ok(turn) => return Ok(turn),
@@ -306,8 +317,8 @@ impl Trainer {
     /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on
     /// these rows can overflow, in whatever order.
     fn survives(&self, py: Python<'_>, examples: PyRef<'_, Examples>) -> PyResult<bool> {
-        let (norm2, weight) = examples.sizes(py)?;
-        Ok(self.with(py, |problem| problem.survives(norm2, weight)))
+        let (norm2, heaviest, weight) = examples.sizes(py)?;
+        Ok(self.with(py, |problem| problem.survives(norm2, heaviest, weight)))
     }
 
     /// Scores of rows, one after the other.
@@ -329,6 +340,29 @@ impl Trainer {
             (Frozen::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
         }?;
         Ok(PyArray1::from_vec(py, scores))
+    }
+
+    /// A step on the row of a dictionary, an example of this class and weight. Returns the scores that it had before, if they
+    /// are wanted; `None` where nothing was learned, as a step might overflow: then it is for a copy to try.
+    fn learn_one(
+        &self,
+        hasher: &Bound<'_, Hasher>,
+        x: &Bound<'_, PyAny>,
+        y: u32,
+        weight: f64,
+        scored: bool,
+    ) -> PyResult<Option<Vec<f64>>> {
+        single::learn(self, hasher.get(), x, (y, weight), scored)
+    }
+
+    /// The scores of the row of a dictionary, by the last iterate.
+    fn scores_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        single::scores(self, hasher.get(), x)
+    }
+
+    /// The number of the class with the highest of these scores; of one score, 1 where that is > 0.
+    fn code_one(&self, hasher: &Bound<'_, Hasher>, x: &Bound<'_, PyAny>) -> PyResult<usize> {
+        single::code(self, hasher.get(), x)
     }
 
     /// The model. Linear: weights, outputs x features, flat, in the data's dtype; intercepts; `None`. With kernels:

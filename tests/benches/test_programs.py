@@ -18,7 +18,7 @@ finally:
     del sys.path[0]
 
 
-@pytest.mark.parametrize("name", [*reproduce.UNTIMED, *reproduce.TIMED, "interrupt", "classes", "columns", "dask_scaling", "defaults", "devices", "explain", "exported", "intercept", "leak", "metric", "rounds", "svmlight", "tuning"])
+@pytest.mark.parametrize("name", [*reproduce.UNTIMED, *reproduce.TIMED, "interrupt", "classes", "columns", "dask_scaling", "defaults", "devices", "explain", "exported", "intercept", "leak", "metric", "river_models", "rounds", "scaling", "stream", "svmlight", "tuning"])
 def test_program_runs(name):
     command = [sys.executable, f"benches/{name}.py", "--tiny"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -1,6 +1,7 @@
 """Data and helpers that several test modules share."""
 
 import os
+import re
 import subprocess
 import sys
 from itertools import combinations, product
@@ -108,3 +109,27 @@ def run_script():
         )
 
     return run
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command line in this process; returns its status, stdout and stderr."""
+    from pegasos import cli
+
+    def run(line):
+        status = cli.main(line.split())
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def assert_refused(answer, message):
+    """Status 2, and one line that says why, after the usage perhaps."""
+    status, out, err = answer
+    *usage, line = err.splitlines()
+    assert status == 2
+    assert out == ""
+    assert re.fullmatch(f"pegasos: error: .*{message}.*", line), err
+    assert usage == [] or usage[0].startswith("usage: pegasos")
+    assert not any("error" in said for said in usage)

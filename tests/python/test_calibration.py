@@ -23,7 +23,7 @@ from pegasos import (
     PegasosClassifier,
     ProjectronClassifier,
 )
-from pegasos._calibration import METHODS, Calibration, Scored, _most
+from pegasos._calibration import METHODS, Calibration, Scored, most_rows
 
 ESTIMATORS = [
     PegasosClassifier(random_state=0),
@@ -211,7 +211,7 @@ def test_streams_remember_so_many_examples_and_no_more():
     large = Scored.of(np.arange(100_000.0), np.zeros(100_000), None)
     assert len(large.codes) == 8192 and large.scores[-1] == 99_999
     wide = Scored.of(np.zeros((10, 20_000)), np.zeros(10), None)
-    assert _most(wide.scores) * 20_000 <= 2**21
+    assert most_rows(wide.scores.shape[1]) * 20_000 <= 2**21
 
 
 def test_no_calibration_without_two_examples_of_a_class(noisy):

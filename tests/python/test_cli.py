@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import labelled
+from conftest import assert_refused, labelled
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import classification_report
 
-from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, cli, io
+from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, io
 from pegasos._options import BY_PARAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 X, Y = labelled(5, 120, 4, 3)
@@ -58,18 +57,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[[str], tuple[int, str, str]]:
-    """Runs a command line; returns its status, stdout and stderr."""
-
-    def run(line: str) -> tuple[int, str, str]:
-        status = cli.main(line.split())
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
 def model(here: Path) -> PegasosClassifier:
     """A model of words in the file ``model``, trained by the class itself."""
     model = PegasosClassifier(
@@ -77,17 +64,6 @@ def model(here: Path) -> PegasosClassifier:
     )
     io.save(model.fit(X, WORDS), here / "model")
     return model
-
-
-def assert_refused(answer: tuple[int, str, str], message: str) -> None:
-    """Status 2, and one line that says why, after the usage perhaps."""
-    status, out, err = answer
-    *usage, line = err.splitlines()
-    assert status == 2
-    assert out == ""
-    assert re.fullmatch(f"pegasos: error: .*{message}.*", line), err
-    assert usage == [] or usage[0].startswith("usage: pegasos")
-    assert not any("error" in said for said in usage)
 
 
 # -- train
@@ -466,10 +442,10 @@ def test_version(run: Any) -> None:
         ("train three.svm -o m --seed -1", "'random_state' parameter .* Got -1"),
         ("train three.svm -o m --jobs 0", "n_jobs must not be 0"),
         ("train none.svm -o m", "none.svm: No such file or directory"),
-        ("train three.parquet -o m", r"three.parquet: the ending must be one of .*\.csv"),
+        ("train three.xlsx -o m", r"three.xlsx: the ending must be one of .*\.csv"),
         ("train three.svm -o none/m", "none/m: No such file or directory"),
         ("train three.svm -o .", r"\.: Is a directory"),
-        ("train three.svm -o m --label 1", "three.svm: only CSV and TSV files have a column 1"),
+        ("train three.svm -o m --label 1", "three.svm: a file of format svmlight has no column 1"),
         ("train words.csv -o m --label z", "words.csv: it has 0 columns 'z'"),
         ("train words.csv -o m --label 0", "words.csv: line 2, column 5: '[a-z]+' is not a number"),
         ("train bare.csv -o m --label none", "training needs labels"),

@@ -47,7 +47,7 @@ def test_commands_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         dump_svmlight_file(scale(X), y, name)
     lines = "".join(blocks(ROOT / "README.md", "console")).splitlines()
     commands = [line.removeprefix("$ pegasos ") for line in lines if line.startswith("$ pegasos ")]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         assert cli.main(shlex.split(command)) == 0, command
     assert len(Path("labels.txt").read_text().split()) == len(y)

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from test_io import written
 from test_models import X, Y, trained
 
-from pegasos import io
+from pegasos import _csv, io
 from pegasos._core import model_bytes
 
 # The papers' machine is one pass, and says that it is far from the optimum.
@@ -57,7 +57,7 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(io, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(_csv, "_LONGEST_LINE", 1000)
     path = tmp_path / "data.csv"
     path.write_text("1,2,3\n" + "1,1," * 1000 + "\n")
     with pytest.raises(ValueError, match="line 2 is longer than 1,000 bytes"):

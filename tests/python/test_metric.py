@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pegasos
-from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, _core, _metric
+from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, _core, _metric_machine, _metric_rounds
 from pegasos._core import model_bytes, read_model
 from pegasos._data import as_data
 from pegasos.datasets import make_checkerboard
@@ -97,14 +97,14 @@ def test_a_round(some, monkeypatch):
     """Of the oracle: M = A' G A, A = M^p, as long as what was."""
     X, y = some
     seen = []
-    whole = _metric._Rounds._round
+    whole = _metric_rounds.Rounds._round
 
     def record(self, metric, number, kind, power):
         found = whole(self, metric, number, kind, power)
         seen.append((number, kind, power, found, self))
         return found
 
-    monkeypatch.setattr(_metric._Rounds, "_round", record)
+    monkeypatch.setattr(_metric_rounds.Rounds, "_round", record)
     for kind in KINDS:
         seen.clear()
         machine(kind, gamma=0.2, metric_rounds=3).fit(X, y)
@@ -411,13 +411,14 @@ def test_sparse_rows_of_many_features():
 
 def test_many_dense_features(monkeypatch):
     """More than have a matrix of all pairs: the metric sees the directions in which scores change."""
-    monkeypatch.setattr(_metric, "MOST_FEATURES", 100)
+    for module in (_metric_rounds, _metric_machine):
+        monkeypatch.setattr(module, "MOST_FEATURES", 100)
     random = np.random.default_rng(0)
     n, d = 400, 200
     X = random.normal(size=(n, d)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     # No more directions than vectors and rows span.
-    monkeypatch.setattr(_metric, "_SOME_GRADIENTS", 60)
+    monkeypatch.setattr(_metric_rounds, "_SOME_GRADIENTS", 60)
     model = machine("full", alpha=1e-3).fit(X, y)
     assert model.metric_.shape == (d, d) and model.support_vectors_.shape[1] == d
     assert model._trainer.made.n_features < 60
@@ -432,7 +433,7 @@ def test_many_dense_features(monkeypatch):
 
 
 def test_a_file_of_fewer_dimensions(tmp_path, monkeypatch):
-    monkeypatch.setattr(_metric, "MOST_FEATURES", 100)
+    monkeypatch.setattr(_metric_rounds, "MOST_FEATURES", 100)
     random = np.random.default_rng(0)
     X = random.normal(size=(80, 200)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)

@@ -20,7 +20,7 @@ CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 #: Modules of the package that an extra is for.
-OF_EXTRAS = {"onnx": ("onnx", "_graph"), "plots": ("_display",)}
+OF_EXTRAS = {"onnx": ("onnx", "_graph"), "plots": ("_display",), "river": ("river",)}
 #: Distributions by what is imported of them, where the names differ.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 
@@ -69,7 +69,7 @@ def test_the_tests_import_what_they_require():
 
 
 def test_extras_for_tests_hold_the_others():
-    assert EXTRAS["arrow"] | EXTRAS["onnx"] | EXTRAS["plots"] <= EXTRAS["test"]
+    assert EXTRAS["arrow"] | EXTRAS["onnx"] | EXTRAS["plots"] | EXTRAS["river"] <= EXTRAS["test"]
 
 
 def packed(pattern):

@@ -139,7 +139,7 @@ MEMORY = """
 import numpy as np
 from scipy import sparse
 from conftest import papers_linear
-from pegasos import OnlineGradientClassifier
+from pegasos import OnlineGradientClassifier, PegasosClassifier
 
 d, random = 1_000_000, np.random.default_rng(0)
 
@@ -176,6 +176,8 @@ print(
     grown(papers_linear, 2, projection=True, sampling="storage"),
     grown(papers_linear, 3),
     grown(papers_linear, 3, multi_class="ovr", n_jobs=2),
+    grown(PegasosClassifier, 2),
+    grown(PegasosClassifier, 3, average="polynomial"),
     grown(OnlineGradientClassifier, 2),
     grown(OnlineGradientClassifier, 3, delay=5, average="uniform"),
 )
@@ -191,4 +193,4 @@ def test_single_rows_take_no_memory_of_the_size_of_the_weights(dtype, run_script
     assert done.returncode == 0, done.stderr
     grown = [int(more) for more in done.stdout.split()]
     # A copy of the weights would be 4000 or 8000.
-    assert len(grown) == 7 and max(grown) < 1000, done.stdout
+    assert len(grown) == 9 and max(grown) < 1000, done.stdout

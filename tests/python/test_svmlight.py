@@ -26,7 +26,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from pegasos import _svmlight
 from pegasos._core import Svmlight
-from pegasos._svmlight import Arrays, arrays, load_svmlight, stream
+from pegasos._passes import stream
+from pegasos._svmlight import Arrays, arrays, load_svmlight
 
 
 def parsed(
@@ -442,7 +443,7 @@ def test_streams_of_what_is_read_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_batches_of_a_stream_come_as_they_are_written() -> None:
     code = (
-        "from pegasos._svmlight import stream\n"
+        "from pegasos._passes import stream\n"
         "for X, y in stream('-', 2, n_features=3, zero_based=False):\n"
         "    print(y.tolist(), flush=True)\n"
     )
@@ -497,7 +498,7 @@ def test_memory_of_a_stream_is_constant(tmp_path: Path) -> None:
     path.write_bytes(b"1 1:0.5 2:0.25 3:0.125 4:1\n" * 1_500_000)
     code = (
         "import resource, sys\n"
-        "from pegasos._svmlight import stream\n"
+        "from pegasos._passes import stream\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
         "batches = stream(sys.argv[1], 1000, n_jobs=2)\n"
         "next(batches)\n"

@@ -1,8 +1,8 @@
 //! Dual ascent, which must reach the optimum, and may claim no more than the truth on its way.
 
 use pegasos::{
-    AnyLoss, Ball, Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Loss, Matrix, Params,
-    Sampling, Scalar, Schedule,
+    AnyLoss, Ball, Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Loss, Matrix, OneVsOne,
+    OneVsRest, Params, Sampling, Scalar, Schedule,
 };
 
 use crate::generated::{
@@ -398,7 +398,8 @@ fn the_settled_sleep_and_change_nothing() {
                 due.certificate(&data).unwrap();
             }
         }
-        assert!(visited.iter().all(|&last| 400 - last < 32));
+        let weighty = visited.iter().zip(&problem.weight).filter(|(_, weight)| **weight > 0.0);
+        assert!(weighty.map(|(last, _)| *last).all(|last| 400 - last < 32));
         assert!(visits < 400 * n / 2, "{visits} of {}", 400 * n);
         let (all, due) = (all.certificate(&data).unwrap(), due.certificate(&data).unwrap());
         assert!(due.relative_gap() < 1e-9 && all.relative_gap() < 1e-9, "{due:?} {all:?}");
@@ -484,4 +485,98 @@ fn without_the_closed_form_there_is_no_certificate() {
         let certificate = trainer.certificate(&data).unwrap();
         assert!(certificate.dual.is_nan() && certificate.primal.is_finite());
     }
+}
+
+/// From one lambda to the next D never falls below that of the same dual point, and w stays the image of where it begins.
+#[test]
+fn a_turn_to_another_lambda_never_lowers_the_dual() {
+    /// How often D was higher.
+    fn law(loss: impl Loss + Clone, rule: Option<Rule>, problem: &Problem, path: &[f64]) -> usize {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(loss, path[0], problem.n, problem.d, 1.0).unwrap();
+        let mut higher = 0;
+        for &lambda in path {
+            let mut stays = dual.clone();
+            stays.set_lambda(lambda).unwrap();
+            dual.set_lambda(lambda).unwrap();
+            let same = stays.certificate(&data).unwrap();
+            let began = dual.solve(&data, 0.0, 0, 0).unwrap();
+            let what = format!("{rule:?} at {lambda}: {same:?}, {began:?}");
+            assert!(began.dual >= same.dual - 1e-12 * same.primal, "{what}");
+            higher += usize::from(began.dual > same.dual + 1e-9 * same.primal);
+            if let Some(rule) = rule {
+                let bound = problem.image(rule, &dual.dual(), 1.0, lambda).1;
+                assert!((began.dual - bound).abs() <= 1e-9 * began.primal, "{what}, {bound}");
+            }
+            let end = dual.solve(&data, 1e-4, 100_000, 0).unwrap();
+            assert!(end.relative_gap() <= 1e-4, "{what}, {end:?}");
+        }
+        higher
+    }
+    let down = [1.0, 0.3, 0.1, 0.03, 0.01, 0.003];
+    let up = [0.003, 0.01, 0.03, 0.3, 1.0];
+    let mut problem = Problem::new(60, 100, 51);
+    problem.weight.iter_mut().step_by(7).for_each(|weight| *weight = 0.0);
+    let classes = Problem::of_classes(60, 100, 3, 52);
+    for path in [&down[..], &up] {
+        for loss in LOSSES {
+            let rule = Some(Rule::Margin(loss));
+            assert!(law(Binary { loss, positive: 1 }, rule, &problem, path) >= 2, "{loss:?}");
+            let several = OneVsRest { loss, positives: vec![0, 1, 2] };
+            assert!(law(several, None, &classes, path) >= 2, "{loss:?}");
+            law(OneVsOne { loss, classes: 3 }, None, &classes, path);
+        }
+        assert!(law(CLASSES, Some(Rule::CrammerSinger(3)), &classes, path) >= 2);
+    }
+}
+
+/// Weights may be others where dual variables are 0, also of rows that the point before had something of.
+#[test]
+fn weights_may_change_with_lambda() {
+    let problem = Problem::new(60, 100, 53);
+    for loss in LOSSES {
+        let mut weight = problem.weight.clone();
+        weight[..20].fill(0.0);
+        let mut dual = DualAscent::new(Binary { loss, positive: 1 }, 1.0, 60, 100, 1.0).unwrap();
+        for (round, lambda) in [0.1, 0.03, 0.01, 0.003].into_iter().enumerate() {
+            let of = dual.dual().into_owned();
+            for (i, weight) in weight.iter_mut().enumerate() {
+                if of[i] == 0.0 {
+                    *weight = if (i + round) % 3 == 0 { 0.0 } else { problem.weight[i] };
+                }
+            }
+            let now = Problem { weight: weight.clone(), ..problem.clone() };
+            let data = Examples::new(now.dense(), &now.y, Some(&now.weight)).unwrap();
+            dual.set_lambda(lambda).unwrap();
+            let certificate = dual.solve(&data, 1e-6, 100_000, 0).unwrap();
+            assert!(certificate.relative_gap() <= 1e-6, "{loss:?} at {lambda}: {certificate:?}");
+            let bound = now.image(Rule::Margin(loss), &dual.dual(), 1.0, lambda).1;
+            assert!((certificate.dual - bound).abs() <= 1e-9 * bound, "{loss:?} at {lambda}");
+        }
+    }
+}
+
+/// Rows without weight change no bit, whatever stands in them; but numbers they must be.
+#[test]
+fn what_has_no_weight_changes_nothing_but_must_be_finite() {
+    let mut problem = Problem::new(80, 5, 54);
+    problem.weight.iter_mut().step_by(3).for_each(|weight| *weight = 0.0);
+    let solved = |problem: &Problem| {
+        let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
+        let mut dual = DualAscent::new(HINGE, 0.1, problem.n, problem.d, 1.0).unwrap();
+        for lambda in [0.1, 0.03, 0.01] {
+            dual.set_lambda(lambda).unwrap();
+            dual.solve(&data, 1e-6, 10_000, 0)?;
+        }
+        Ok::<_, pegasos::Error>(flat(&dual.result::<f64>()))
+    };
+    let w = solved(&problem).unwrap();
+    let mut other = problem.clone();
+    for i in (0..80).step_by(3) {
+        other.y[i] = 1 - other.y[i];
+        other.x[i * 5..(i + 1) * 5].fill(i as f64);
+    }
+    assert_eq!(w, solved(&other).unwrap());
+    other.x[15] = f64::NAN;
+    assert!(solved(&other).is_err());
 }

@@ -1,14 +1,13 @@
 //! How scores change with the features: against plain loops, and against themselves.
 
 use pegasos::{
-    Agop, Csr, Dense, Error, ErrorKind, Examples, Expansion, Hypothesis, Kernel, Matrix, Metric,
-    Params, Row, Sampling, Scalar, Trainer,
+    Agop, Csr, Dense, Error, ErrorKind, Examples, Expansion, Hypothesis, Kernel, Matrix, Params,
+    Row, Sampling, Scalar, Trainer,
 };
 
 use crate::generated::{
     CLASSES, Problem, Uniform, csr_of, difference, dot, is_of_other_features, near, unsorted, wide,
 };
-use crate::metric::mapped;
 
 /// So many features that sparse vectors are not packed.
 const MANY: usize = 4099;
@@ -307,6 +306,9 @@ fn calls_of_whole_panels_are_as_good_as_one() {
 #[test]
 #[cfg(feature = "rayon")]
 fn threads_change_no_bit() {
+    use crate::metric::mapped;
+    use pegasos::Metric;
+
     fn in_pool<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(f)
     }

@@ -3,7 +3,7 @@
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
     Expansion, Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule,
-    Shards, Trainer,
+    Shards, SquaredHinge, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, trainer};
@@ -342,7 +342,7 @@ fn what_memory_cannot_hold_is_refused() {
 /// Where a trainer says that no step can overflow, none does, however large the numbers.
 #[test]
 fn what_is_said_to_survive_does() {
-    let mut survived = 0;
+    let (mut survived, mut smooth_survived) = (0, 0);
     for exponent in -30..150 {
         for scale in [1.0, 1e60] {
             let size = 10.0_f64.powi(exponent) * scale;
@@ -357,13 +357,21 @@ fn what_is_said_to_survive_does() {
                 let kernel = Kernel::Poly { gamma: 1.0, coef0: 1.0, degree: 2 };
                 let w = Expansion::new(kernel, 1, 2).unwrap();
                 let mut poly = Trainer::new(w, HINGE, params).unwrap();
-                let total = weight[1] + weight[2];
+                let (heaviest, total) = (weight[1].max(weight[2]), weight[1] + weight[2]);
+                // Steps that begin as long as 1 over the curvature.
+                let t0 = (2.0 * heaviest * (norm2 + 1.0) / params.lambda).min(1e300);
+                let squared = Binary { loss: SquaredHinge, positive: 1 };
+                let mut smooth = trainer(squared, 2, Params { t0, ..params });
                 for _ in 0..3 {
-                    if linear.survives(norm2, 50.0 * total) {
+                    if linear.survives(norm2, heaviest, 50.0 * total) {
                         survived += 1;
                         linear.run(&data, (0..100).map(|k| k % 2)).unwrap();
                     }
-                    if poly.survives(norm2, 50.0 * total) {
+                    if smooth.survives(norm2, heaviest, 50.0 * total) {
+                        smooth_survived += 1;
+                        smooth.run(&data, (0..100).map(|k| k % 2)).unwrap();
+                    }
+                    if poly.survives(norm2, heaviest, 50.0 * total) {
                         survived += 1;
                         poly.run(&data, (0..100).map(|k| k % 2)).unwrap();
                     }
@@ -371,5 +379,5 @@ fn what_is_said_to_survive_does() {
             }
         }
     }
-    assert!(survived > 500, "{survived}");
+    assert!(survived > 500 && smooth_survived > 250, "{survived}, {smooth_survived}");
 }
