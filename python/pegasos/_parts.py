@@ -162,13 +162,12 @@ def _apply(X: Any, model: Any, method: str) -> np.ndarray:
 
 
 def _apply_to_frame(X: Any, model: Any, method: str) -> Any:
-    import pandas as pd
-
     found = _apply(X, model, method)
+    # By what the frame makes its own of: pandas is for those to import who have frames.
     if found.ndim == 1:
-        return pd.Series(found, index=X.index)
+        return X._constructor_sliced(found, index=X.index)
     columns = model.classes_ if found.shape[1] == len(model.classes_) else None
-    return pd.DataFrame(found, index=X.index, columns=columns)
+    return X._constructor(found, index=X.index, columns=columns)
 
 
 def accuracy(model: Any, parts: list[tuple[Any, ...]]) -> Any:

@@ -20,7 +20,12 @@ CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 #: Modules of the package that an extra is for.
-OF_EXTRAS = {"onnx": ("onnx", "_graph"), "plots": ("_display",), "river": ("river",)}
+OF_EXTRAS = {
+    "onnx": ("onnx", "_graph"),
+    "plots": ("_display",),
+    "river": ("river",),
+    "dask": ("dask", "_remote", "_rounds", "_tasks", "_parts"),
+}
 #: Distributions by what is imported of them, where the names differ.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 
