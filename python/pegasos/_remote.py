@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos import _rounds
 from pegasos._base import Watch
-from pegasos._data import check_labels, encode_among
+from pegasos._data import check_labels
 from pegasos._parts import accuracy, is_remote, lazily, parts_of
 from pegasos._progress import bar_of
 from pegasos._stream import Stream
@@ -147,8 +147,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
         if len(facts.classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(facts.classes)} class")
         model = self._prepared(facts)
-        weights = model.class_weight
-        of_class = None if weights is None else compute_class_weight(weights, classes=facts.classes, y=facts.classes)
+        of_class = _of_class(model.class_weight, facts)
         tasks.prepare(_rounds.prepare, model, facts.classes, facts.dtype, of_class)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(known)).tolist()
         sizes, delay = [facts.n for facts in known], int(getattr(self, "delay", 0))
@@ -292,11 +291,19 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):
 def _named(facts: _rounds.Facts, classes: Any) -> _rounds.Facts:
     """The facts, where all of these classes may be."""
     check_labels(np.asarray(classes), "classes")
-    named = np.unique(classes)
-    places = encode_among(facts.classes, named)
-    counts, largest = np.zeros(len(named), np.int64), np.zeros(len(named))
-    counts[places], largest[places] = facts.counts, facts.largest
-    return facts._replace(classes=named, counts=counts, largest=largest)
+    return facts.among(np.unique(classes))
+
+
+def _of_class(class_weight: dict[Any, float] | None, facts: _rounds.Facts) -> np.ndarray | None:
+    """The weight of each class, once it is sure that some example has one."""
+    of_class = None
+    if class_weight is not None:
+        of_class = np.asarray(compute_class_weight(class_weight, classes=facts.classes, y=facts.classes))
+        if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
+            raise ValueError(f"class_weight must be finite and >= 0, got {class_weight}")
+    if not (facts.weights * (1.0 if of_class is None else of_class)).any():
+        raise ValueError("sample_weight and class_weight must leave some example a weight > 0")
+    return of_class
 
 
 def _class_weights(class_weight: ClassWeight, facts: _rounds.Facts) -> dict[Any, float] | None:

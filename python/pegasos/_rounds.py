@@ -16,7 +16,6 @@ import distributed
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._base import Run
 from pegasos._core import Trainer
@@ -56,7 +55,8 @@ class Facts(NamedTuple):
     #: The sum of all features, and of their squares; 0 if nobody asks.
     total: float
     squares: float
-    #: The largest squared norm of a row times its weight, for each class.
+    #: The sum of the weights, and the largest squared norm of a row times its weight, for each class.
+    weights: np.ndarray
     largest: np.ndarray
 
     @property
@@ -64,6 +64,15 @@ class Facts(NamedTuple):
         """That of all features together."""
         size = float(self.n) * self.n_features
         return max(0.0, self.squares / size - (self.total / size) ** 2)
+
+    def among(self, classes: np.ndarray) -> Facts:
+        """The same where there may be more classes."""
+        places = encode_among(self.classes, classes)
+        found = [np.zeros(len(classes), each.dtype) for each in (self.counts, self.weights, self.largest)]
+        for each, own in zip(found, (self.counts, self.weights, self.largest), strict=True):
+            each[places] = own
+        counts, weights, largest = found
+        return self._replace(classes=classes, counts=counts, weights=weights, largest=largest)
 
 
 def survey(parts: list[tuple[Any, ...]], model: Any, spread: bool, constant: float | None) -> Facts | None:
@@ -78,8 +87,8 @@ def _survey(part: Part, model: Any, spread: bool, constant: float | None) -> Fac
     X, y, weight = part
     X, y = validated(model, X, y, dtype=[np.float64, np.float32], reset=True, finite=False)
     classes, codes = encode(y)
-    largest, total, squares = np.zeros(len(classes)), 0.0, 0.0
-    data = as_data(X)
+    total, squares, largest = 0.0, 0.0, np.zeros(len(classes))
+    data, weight = as_data(X), _checked(weight, len(y))
     if spread or constant is not None:
         with explaining(X, model):
             norms = data.norms()
@@ -89,35 +98,42 @@ def _survey(part: Part, model: Any, spread: bool, constant: float | None) -> Fac
         squares = float(norms.sum())
         total = float((X.data if issparse(X) else X).sum(dtype=np.float64))
     if constant is not None:
-        np.maximum.at(largest, codes, (norms + constant**2) * (1.0 if weight is None else np.asarray(weight, np.float64)))
+        np.maximum.at(largest, codes, (norms + constant**2) * (1.0 if weight is None else weight))
     names = list(getattr(model, "feature_names_in_", []))
-    counts = np.bincount(codes, minlength=len(classes))
-    return Facts(len(y), classes, counts, X.shape[1], names, issparse(X), X.dtype, total, squares, largest)
+    counts, weights = (np.bincount(codes, weight, minlength=len(classes)) for weight in (None, weight))
+    return Facts(len(y), classes, counts, X.shape[1], names, issparse(X), X.dtype, total, squares, weights, largest)
+
+
+def _checked(weight: Any, n: int) -> np.ndarray | None:
+    """Weights of so many examples, as numbers."""
+    if weight is None:
+        return None
+    found = np.asarray(weight, np.float64)
+    if found.shape != (n,) or not (np.isfinite(found).all() and (found >= 0.0).all()):
+        raise ValueError(f"sample_weight must be {n} finite numbers >= 0 for a part of so many rows, got {weight!r}")
+    return found
 
 
 def both(one: Facts, other: Facts) -> Facts:
     """The facts of two lots of examples together."""
-    for name, mine, theirs in (
+    for name, this, that in (
         ("number of features", one.n_features, other.n_features),
         ("feature names", one.names, other.names),
         ("kind of matrix", *("sparse" if facts.sparse else "dense" for facts in (one, other))),
     ):
-        if mine != theirs:
-            raise ValueError(f"all parts of X must have the same {name}, got {mine!r} and {theirs!r}")
+        if this != that:
+            raise ValueError(f"all parts of X must have the same {name}, got {this!r} and {that!r}")
     classes = one.classes if np.array_equal(one.classes, other.classes) else united(one.classes, other.classes, "y")
-    counts, largest = np.zeros(len(classes), np.int64), np.zeros(len(classes))
-    for facts in (one, other):
-        places = encode_among(facts.classes, classes)
-        counts[places] += facts.counts
-        largest[places] = np.maximum(largest[places], facts.largest)
+    mine, theirs = one.among(classes), other.among(classes)
     return one._replace(
         n=one.n + other.n,
         classes=classes,
-        counts=counts,
+        counts=mine.counts + theirs.counts,
         dtype=np.result_type(one.dtype, other.dtype),
         total=one.total + other.total,
         squares=one.squares + other.squares,
-        largest=largest,
+        weights=mine.weights + theirs.weights,
+        largest=np.maximum(mine.largest, theirs.largest),
     )
 
 
@@ -142,11 +158,13 @@ def prepare(
     model, found = clone(model), []
     for X, y, weight in (part for part in _put_together(parts) if part.n):
         X, y = validated(model, X, y, dtype=dtype, reset=True, finite=False)
-        codes = encode_among(y, classes)
-        if weight is not None:
-            weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+        codes, weight = encode_among(y, classes), _checked(weight, len(y))
         if of_class is not None:
             weight = of_class[codes] if weight is None else weight * of_class[codes]
+        if weight is not None and not weight.any():
+            # Others have weights, and these count all the same: nobody trains where there is none at all.
+            weight = weight.copy()
+            weight[0] = np.finfo(np.float64).tiny
         data = as_data(X, codes, weight)
         found.append(Prepared(data.X, data.codes, data.weight))
     return model, found

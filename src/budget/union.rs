@@ -47,7 +47,12 @@ impl<S: Scalar> Combine for Budgeted<S> {
             let want = "one that looks at vectors alone where models are combined";
             return Err(Error::parameter("maintenance", "Projectron", want));
         }
-        let kind = |w: &Self| (w.kernel(), w.maintenance, w.budget, w.outputs(), w.n_features());
+        // Each may draw in its own way.
+        let maintenance = |w: &Self| match w.maintenance {
+            Maintenance::Random { .. } => Maintenance::Random { seed: 0 },
+            other => other,
+        };
+        let kind = |w: &Self| (w.kernel(), maintenance(w), w.budget, w.outputs(), w.n_features());
         if let Some((_, other)) = parts.iter().find(|(_, w)| kind(w) != kind(first)) {
             return Err(Error::shape(
                 "models",

@@ -248,9 +248,23 @@ def test_weights_are_as_good_as_copies(client):
     weighted = linear(client).fit(parts)
     assert learned(weighted) != learned(linear(client).fit(placed(client, [part[:2] for part in pieces], 1, 2)))
     assert weighted.score(parts) == pytest.approx(weighted.to_local().score(X, y, weight))
+    # A part may weigh nothing: its rows count all the same.
+    nothing = [*pieces[:2], (X[2::3], y[2::3], 0.0 * weight[2::3])]
+    partly = linear(client, alpha=0.1, rounds=20, tol=1e-9, n_iter_no_change=99).fit(placed(client, nothing, 1, 2))
+    weight[2::3] = 0.0
+    want = pegasos.PegasosClassifier("hinge", alpha=0.1, solver="dual", tol=1e-6, max_iter=10_000).fit(X, y, weight)
+    assert want.objective_ <= partly.objective_ * (1 + 1e-9) and partly.objective_ < 1.02 * want.objective_
     balanced = linear(client, class_weight="balanced").fit(dX, dy)
     counts = np.bincount(y)
     assert balanced.to_local().class_weight == {k: len(y) / (2 * counts[k]) for k in (0, 1)}
+
+
+@pytest.mark.parametrize("maintenance", ["merge", "project", "remove", "random"])
+def test_machines_keep_their_budget_in_every_way(client, maintenance):
+    X, y = rows()
+    model = kernel(client, maintenance=maintenance, budget=20).fit(placed(client, cut(X, y), 2, 4))
+    assert model.support_vectors_.shape == (20, 6)
+    assert model.score(X, y) > 0.6
 
 
 @pytest.mark.parametrize("make", [linear, kernel])
@@ -465,7 +479,9 @@ def test_bad_data(client):
         (([dask.delayed((X, y[:5]))],), ValueError, "must have as many rows, got .300, 5"),
         ((da.where(dX > 2.9, np.nan, dX), dy), ValueError, "NaN"),
         ((dX, dy + 0.5), ValueError, "Unknown label type|continuous"),
-        ((dX, dy, -da.ones(300, chunks=100)), ValueError, "Negative|negative"),
+        ((dX, dy, -da.ones(300, chunks=100)), ValueError, "sample_weight must be 100 finite numbers >= 0"),
+        ((dX, dy, np.nan * da.ones(300, chunks=100)), ValueError, "sample_weight must be 100 finite numbers >= 0"),
+        ((dX, dy, da.zeros(300, chunks=100)), ValueError, "must leave some example a weight > 0"),
         (([dask.delayed((X, y)), dask.delayed((X[:, :4], y))],), ValueError, "same number of features, got 6 and 4"),
         (([dask.delayed((X, y)), dask.delayed((X, y.astype(str)))],), ValueError, "labels of one kind"),
         (([dask.delayed((X, y)), dask.delayed((sparse.csr_array(X), y))],), ValueError, "same kind of matrix"),
@@ -503,21 +519,20 @@ def pids(client):
     return client.run(os.getpid)
 
 
-def when_training(client, act, after=0.3):
-    """Acts on the worker of the first training task, a while after it has begun."""
+def when_training(client, act):
+    """Acts on the worker of a training task, soon after the first has begun; what tells that it has."""
     done = threading.Event()
 
     def look():
         while not done.is_set():
             for address, tasks in client.processing().items():
                 if any("learn" in str(task) for task in tasks):
-                    time.sleep(after)
+                    time.sleep(0.1)
                     act(address)
-                    return
-            time.sleep(0.05)
+                    return done.set()
+            time.sleep(0.01)
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
+    threading.Thread(target=look, daemon=True).start()
     return done
 
 
@@ -543,12 +558,13 @@ def from_graphs(client, counts=(2, 2), n=30_000):
 
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_round_whose_worker_dies_is_finished_by_others(mortals, delay):
-    model = linear(mortals, rounds=8, delay=delay, epochs=4)
+    model = linear(mortals, rounds=8, delay=delay, epochs=16)
     parts = from_graphs(mortals)
     want = learned(model.fit(parts))
     begun = time.monotonic()
-    when_training(mortals, kill(mortals))
+    killed = when_training(mortals, kill(mortals))
     got = learned(model.fit(parts))
+    assert killed.is_set()
     assert time.monotonic() - begun < 30.0
     # Not a bit of the model tells that anything has happened.
     assert got == want
@@ -556,7 +572,7 @@ def test_a_round_whose_worker_dies_is_finished_by_others(mortals, delay):
 
 def test_data_that_cannot_be_made_again_are_an_error(mortals):
     X, y = made(0, 200_000)
-    model = linear(mortals, rounds=8, epochs=4)
+    model = linear(mortals, rounds=10_000)
     before = pickle.dumps(model)
     futures = mortals.scatter([(X[k::4], y[k::4]) for k in range(4)], hash=False)
     when_training(mortals, kill(mortals))
@@ -582,7 +598,7 @@ def test_a_worker_that_hangs_is_given_up(mortals, monkeypatch):
     begun = time.monotonic()
     try:
         with pytest.raises(RuntimeError, match=r"worker tcp://\S+ has not been heard of for 3 seconds"):
-            linear(mortals, rounds=8, epochs=4).fit(parts)
+            linear(mortals, rounds=10_000).fit(parts)
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGKILL)

@@ -33,7 +33,7 @@ def machine(budget=20, kernel="rbf", **params):
 
 def apart(parts=3, dtype=np.float64, form=np.asarray, n_classes=3, **params):
     X, y = waves(dtype=dtype, n_classes=n_classes)
-    return [machine(**params).fit(form(X[k::parts]), y[k::parts]) for k in range(parts)]
+    return [machine(**{"random_state": k} | params).fit(form(X[k::parts]), y[k::parts]) for k in range(parts)]
 
 
 def mean_scores(models, X, weights=WEIGHTS):
