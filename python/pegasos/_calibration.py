@@ -143,6 +143,10 @@ class Calibration:
         return cls(method, n_classes, pairs, parts)
 
 
+#: The steepest slope of a sigmoid.
+_STEEPEST = 1e300
+
+
 def _columns(
     scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -197,7 +201,10 @@ def _sigmoid(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np
         else:
             break
         found, value = found + step * direction, there
-    return found / [size, 1.0]
+    # Of scores that all but vanish the slope is as steep as numbers are.
+    with np.errstate(over="ignore"):
+        a, b = found / [size, 1.0]
+    return np.array([np.clip(a, -_STEEPEST, _STEEPEST), b])
 
 
 def _steps(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
