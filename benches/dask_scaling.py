@@ -7,8 +7,8 @@ two workers of one thread each, and the same rows in one array of a process by i
 round each, with the same parameters; in turn, three times. Seconds are medians, those of the clock and of whole calls of
 ``fit``: Dask's include the pass that finds the classes and all that goes between the processes. "times as fast" is the
 median over the turns; "above" is by how much the mean objective of Dask's models, over all examples, exceeds that of the
-process alone. "alone, by parts" is that process going through the parts one after the other, by ``partial_fit``: rows that
-are drawn from two gigabytes come from memory far away, those of a part of 125 megabytes less so.
+process alone. "one worker" is Dask with all parts on one worker: what two are to be compared with, as rows that are drawn from
+an array of two gigabytes come from memory further away than those of a part of 125 megabytes.
 """
 
 from __future__ import annotations
@@ -69,18 +69,6 @@ def alone(n: int, loss: Any, alpha: float, epochs: int, seed: int) -> tuple[floa
     return time.perf_counter() - begun, model
 
 
-def by_parts(n: int, loss: Any, alpha: float, epochs: int, seed: int) -> float:
-    """The seconds of the same, part by part."""
-    X, y = whole(n)
-    t0 = alone(n, loss, alpha, 1, seed)[1]._trainer.made.params["t0"]
-    model = pegasos.PegasosClassifier(loss, alpha=alpha, average=True, n_jobs=1, random_state=seed, t0=t0)
-    begun = time.perf_counter()
-    for epoch in range(epochs):
-        for k in np.random.default_rng([seed, epoch]).permutation(PARTS):
-            model.partial_fit(X[k * n : (k + 1) * n], y[k * n : (k + 1) * n], classes=[0, 1])
-    return time.perf_counter() - begun
-
-
 def losses(part: tuple[np.ndarray, np.ndarray], loss: str, coef: np.ndarray, intercept: np.ndarray) -> float:
     """The sum over the examples of a part."""
     X, y = part
@@ -93,7 +81,7 @@ def losses(part: tuple[np.ndarray, np.ndarray], loss: str, coef: np.ndarray, int
 def main() -> None:
     run = harness.begin(
         __doc__,
-        "loss,alpha,examples,epochs,seconds alone,seconds alone by parts,seconds of two workers,times as fast,objective alone,"
+        "loss,alpha,examples,epochs,seconds alone,seconds of one worker,seconds of two workers,times as fast,objective alone,"
         "objective of two workers,above (%)",
         "one process, or two workers of one thread",
     )
@@ -101,36 +89,48 @@ def main() -> None:
     epochs = run.pick(quick=5, full=5, tiny=2)
     turns = run.pick(quick=3, full=3, tiny=1)
     warnings.simplefilter("ignore")
+    options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
-        ) as cluster,
-        Client(cluster) as client,
+        LocalCluster(n_workers=1, **options) as one,
+        LocalCluster(n_workers=2, **options) as two,
+        Client(one, set_as_default=False) as client_of_one,
+        Client(two, set_as_default=False) as client_of_two,
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process,
     ):
         for size in sizes:
             for name in run.wanted(PROBLEMS):
-                run.row(name, PROBLEMS[name][1], size, epochs, *compared(client, process, size // PARTS, name, epochs, turns))
+                figures = compared([client_of_one, client_of_two], process, size // PARTS, name, epochs, turns)
+                run.row(name, PROBLEMS[name][1], size, epochs, *figures)
 
 
-def compared(client: Client, process: ProcessPoolExecutor, n: int, name: str, epochs: int, turns: int) -> list[float]:
-    """The figures of a row, of parts of n examples."""
+def placed(client: Client, n: int) -> list[Any]:
+    """The parts, as many on each worker."""
     homes = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    parts = [client.submit(made, k, n, workers=[homes[k * 2 // PARTS]], pure=False) for k in range(PARTS)]
-    client.gather([client.submit(len, part) for part in parts])
+    parts = [client.submit(made, k, n, workers=[homes[k * len(homes) // PARTS]], pure=False) for k in range(PARTS)]
+    client.gather([client.submit(len, part, pure=False) for part in parts])
+    return parts
+
+
+def compared(
+    clients: list[Client], process: ProcessPoolExecutor, n: int, name: str, epochs: int, turns: int
+) -> list[float]:
+    """The figures of a row, of parts of n examples."""
+    parts = [placed(client, n) for client in clients]
     process.submit(whole, n).result()
     loss, alpha = PROBLEMS[name]
     seconds, objectives = np.empty((turns, 3)), np.empty((turns, 2))
     for turn in range(turns):
-        seconds[turn, 0], one = process.submit(alone, n, loss, alpha, epochs, turn).result()
-        seconds[turn, 1] = process.submit(by_parts, n, loss, alpha, epochs, turn).result()
-        model = PegasosClassifier(loss, alpha=alpha, average=True, rounds=epochs, tol=None, random_state=turn)
-        begun = time.perf_counter()
-        model.fit(parts)
-        seconds[turn, 2] = time.perf_counter() - begun
-        for k, each in enumerate((one, model)):
+        seconds[turn, 0], alone_ = process.submit(alone, n, loss, alpha, epochs, turn).result()
+        for k, (client, own) in enumerate(zip(clients, parts, strict=True), 1):
+            model = PegasosClassifier(
+                loss, alpha=alpha, average=True, rounds=epochs, tol=None, random_state=turn, client=client
+            )
+            begun = time.perf_counter()
+            model.fit(own)
+            seconds[turn, k] = time.perf_counter() - begun
+        for k, each in enumerate((alone_, model)):
             w = each.coef_, each.intercept_
-            sums = client.gather([client.submit(losses, part, loss, *w) for part in parts])
+            sums = clients[1].gather([clients[1].submit(losses, part, loss, *w) for part in parts[1]])
             square = sum(float((array.astype(np.float64) ** 2).sum()) for array in w)
             objectives[turn, k] = alpha / 2 * square + sum(sums) / (PARTS * n)
     ratio = float(np.median(seconds[:, 0] / seconds[:, 2]))
