@@ -120,7 +120,7 @@ def compared(
     loss, alpha = PROBLEMS[name]
     seconds, objectives = np.empty((turns, 3)), np.empty((turns, 2))
     for turn in range(turns):
-        seconds[turn, 0], alone_ = process.submit(alone, n, loss, alpha, epochs, turn).result()
+        seconds[turn, 0], local = process.submit(alone, n, loss, alpha, epochs, turn).result()
         for k, (client, own) in enumerate(zip(clients, parts, strict=True), 1):
             model = PegasosClassifier(
                 loss, alpha=alpha, average=True, rounds=epochs, tol=None, random_state=turn, client=client
@@ -128,7 +128,7 @@ def compared(
             begun = time.perf_counter()
             model.fit(own)
             seconds[turn, k] = time.perf_counter() - begun
-        for k, each in enumerate((alone_, model)):
+        for k, each in enumerate((local, model)):
             w = each.coef_, each.intercept_
             sums = clients[1].gather([clients[1].submit(losses, part, loss, *w) for part in parts[1]])
             square = sum(float((array.astype(np.float64) ** 2).sum()) for array in w)
