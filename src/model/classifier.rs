@@ -101,8 +101,13 @@ impl Classifier {
     where
         L: Clone + Into<Label>,
     {
-        let (labels, codes) = coded(labels)?;
-        match x.into() {
+        self.fit_rows(x.into(), labels.iter().cloned().map(Into::into).collect())
+    }
+
+    /// Not generic, so that whoever calls [`Classifier::fit`] does not compile the trainers anew.
+    fn fit_rows(&self, x: Rows<'_>, labels: Vec<Label>) -> Result<Model, Error> {
+        let (labels, codes) = coded(&labels)?;
+        match x {
             Rows::F32(x) => self.fit_in(x, labels, codes),
             Rows::F64(x) => self.fit_in(x, labels, codes),
             Rows::Texts(_) => Err(Error::parameter("X", "texts", "rows of features")),
@@ -193,8 +198,7 @@ fn parts_of(kernel: Kernel) -> (&'static str, f64, f64, u32) {
 }
 
 /// The labels in rising order, and the place of each example's among them.
-fn coded<L: Clone + Into<Label>>(given: &[L]) -> Result<(Vec<Label>, Vec<u32>), Error> {
-    let given: Vec<Label> = given.iter().cloned().map(Into::into).collect();
+fn coded(given: &[Label]) -> Result<(Vec<Label>, Vec<u32>), Error> {
     let mut labels: Vec<&Label> = given.iter().collect();
     labels.sort_by(|a, b| a.total_cmp(b));
     labels.dedup();
