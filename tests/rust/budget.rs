@@ -1,17 +1,17 @@
 //! Training on a budget: against the paper's pseudo-code, with every step taken the long way.
 
 use pegasos::{
-    Average, Ball, Binary, Block, Budgeted, BudgetedState, CrammerSinger, Dense, Error, Examples,
-    Expansion, Hinge, Hypothesis, Kernel, Loss, Maintenance, Matrix, Params, Scalar, Schedule,
+    AnyLoss, Average, Ball, Binary, Block, Budgeted, BudgetedState, Dense, Error, Examples,
+    Expansion, Hypothesis, Kernel, Loss, Maintenance, Matrix, Multiclass, Params, Scalar, Schedule,
     Trainer,
 };
 
-use crate::generated::{Problem, Rule, dot};
+use crate::generated::{Problem, Rule, dot, joint};
 
 /// Narrow enough for kernel matrices that can be inverted to many digits, by the test too.
 const RBF: Kernel = Kernel::Rbf { gamma: 2.0 };
-const HINGE: Binary<Hinge> = Binary { loss: Hinge, positive: 1 };
-const CLASSES: CrammerSinger = CrammerSinger { classes: 4 };
+const HINGE: Binary<AnyLoss> = Binary { loss: AnyLoss::Hinge, positive: 1 };
+const CLASSES: Multiclass = joint(4);
 const N: usize = 400;
 
 fn value(kernel: Kernel, x: &[f64], z: &[f64]) -> f64 {
@@ -118,17 +118,18 @@ impl Naive {
     /// The least degradation of merging two, by a grid and then a section search around its best point.
     fn merge(&self, m: &Vector, n: &Vector, born: usize) -> (f64, Vector) {
         let cost = |h: f64| self.apart(&[m.clone(), n.clone()], &[self.merged(m, n, h, born)]);
-        let best = (0..=200)
-            .min_by(|&i, &j| cost(f64::from(i) / 200.0).total_cmp(&cost(f64::from(j) / 200.0)));
-        let middle = f64::from(best.unwrap()) / 200.0;
-        let (mut low, mut high) = ((middle - 0.005).max(0.0), (middle + 0.005).min(1.0));
-        for _ in 0..60 {
+        let least = |places: &[f64]| {
+            let costs = places.iter().map(|h| (*h, cost(*h)));
+            costs.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
+        };
+        let middle = least(&(0..=100).map(|i| f64::from(i) / 100.0).collect::<Vec<f64>>());
+        let (mut low, mut high) = ((middle - 0.01).max(0.0), (middle + 0.01).min(1.0));
+        for _ in 0..50 {
             let (a, b) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
             if cost(a) < cost(b) { high = b } else { low = a }
         }
-        let h = 0.5 * (low + high);
         // The ends are places too.
-        let h = [h, 0.0, 1.0].into_iter().min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap();
+        let h = least(&[0.5 * (low + high), 0.0, 1.0]);
         (cost(h), self.merged(m, n, h, born))
     }
 
@@ -326,7 +327,7 @@ fn trained<S: Scalar>(
     maintenance: Maintenance,
     params: Params,
     chunks: &[&[usize]],
-) -> Trainer<Budgeted<S>, CrammerSinger> {
+) -> Trainer<Budgeted<S>, Multiclass> {
     let d = data.rows().n_features();
     let w = match data.rows().is_sparse() {
         true => Budgeted::sparse(RBF, 4, d, budget, maintenance).unwrap(),

@@ -1,9 +1,9 @@
 //! Several classes, one against the rest: one trainer for all of them, and weights that stand feature after feature.
 
 use pegasos::{
-    Binary, CrammerSinger, DualAscent, Event, Examples, Fit, Hinge, Hypothesis, Linear,
-    LinearProblems, Logistic, Loss, MarginLoss, OneVsRest, Params, Policy, Progress, Sampling,
-    Solver, SquaredHinge, Trainer,
+    AnyLoss, Binary, CrammerSinger, DualAscent, Event, Examples, Fit, Hinge, Hypothesis, Linear,
+    LinearProblems, Loss, MarginLoss, OneVsRest, Params, Policy, Progress, Sampling, Solver,
+    Trainer,
 };
 
 use crate::generated::{Problem, trainer};
@@ -67,8 +67,8 @@ fn one_trainer_for_all_is_a_trainer_for_each() {
         }
     }
     law(Hinge);
-    law(SquaredHinge);
-    law(Logistic);
+    law(AnyLoss::SquaredHinge);
+    law(AnyLoss::Logistic);
 }
 
 /// Pieces of a run, a state that was stored, rows that are now sparse and now dense: all of it changes nothing.
@@ -133,8 +133,8 @@ fn dual_ascent_for_all_is_dual_ascent_for_each() {
         assert!((value - certificate.primal).abs() <= 1e-8 * value);
     }
     law(Hinge);
-    law(SquaredHinge);
-    law(Logistic);
+    law(AnyLoss::SquaredHinge);
+    law(AnyLoss::Logistic);
 }
 
 /// What a fit tells of several problems does not depend on how many trainers they have.

@@ -1,12 +1,12 @@
 //! Dual ascent, which must reach the optimum, and may claim no more than the truth on its way.
 
 use pegasos::{
-    AnyLoss, Ball, Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Loss, Matrix, OneVsOne,
-    OneVsRest, Params, Sampling, Scalar, Schedule,
+    AnyLoss, Ball, Binary, Csr, Dense, DualAscent, Examples, Loss, Matrix, OneVsOne, OneVsRest,
+    Params, Sampling, Scalar, Schedule,
 };
 
 use crate::generated::{
-    CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, norm, sign, trainer,
+    CLASSES, HINGE, Problem, Rule, add, distance, dot, flat, joint, norm, sign, trainer,
 };
 
 /// The minimum of the objective of a loss on margins, intercept and all: coordinate ascent in the dual,
@@ -160,7 +160,7 @@ fn solves_all(rule: Rule, problem: &Problem, lambda: f64) {
     let problem = problem.clone().rounded();
     match rule {
         Rule::Margin(loss) => each(Binary { loss, positive: 1 }, rule, &problem, lambda),
-        Rule::CrammerSinger(classes) => each(CrammerSinger { classes }, rule, &problem, lambda),
+        Rule::CrammerSinger(classes) => each(joint(classes), rule, &problem, lambda),
     }
 }
 
@@ -260,7 +260,7 @@ fn no_lambda_makes_a_bound_exceed_the_objective() {
             law(Binary { loss, positive: 1 }, Rule::Margin(loss), &problem, lambda);
         }
         law(CLASSES, Rule::CrammerSinger(3), &classes, lambda);
-        law(CrammerSinger { classes: MANY }, Rule::CrammerSinger(MANY), &many, lambda);
+        law(joint(MANY), Rule::CrammerSinger(MANY), &many, lambda);
     }
 }
 

@@ -1,9 +1,11 @@
 //! An intercept that is not regularised: the certificate is one, and closes; what has no such thing is refused.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, Dense, DualAscent, Examples, Fit, Hinge, Hypothesis, Linear,
-    LinearProblems, Loss, OneVsRest, Params, Policy, Solver, Trainer,
+    AnyLoss, Binary, Dense, DualAscent, Examples, Fit, Hypothesis, Linear, LinearProblems, Loss,
+    OneVsRest, Params, Policy, Solver, Trainer,
 };
+
+use crate::generated::joint;
 
 const LOSSES: [AnyLoss; 3] = [AnyLoss::Hinge, AnyLoss::SquaredHinge, AnyLoss::Logistic];
 
@@ -108,7 +110,7 @@ fn a_fit_is_dual_ascent() {
     let (x, y) = rows(400, 6, 5.0);
     let data = Examples::new(Dense::new(&x, 400, 6).unwrap(), &y, None).unwrap();
     let problem = || {
-        let loss = Binary { loss: Hinge, positive: 1 };
+        let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
         let params = Params { lambda: 0.01, ..Params::default() };
         let trainer = Trainer::new(Linear::new(1, 6, 1.0).unwrap(), loss, params).unwrap();
         LinearProblems::from(trainer).with_free_intercept()
@@ -132,11 +134,11 @@ fn a_fit_is_dual_ascent() {
 fn what_has_none_is_refused() {
     let (x, y) = rows(60, 3, 0.0);
     let data = Examples::new(Dense::new(&x, 60, 3).unwrap(), &y, None).unwrap();
-    let joint = CrammerSinger { classes: 3 };
+    let joint = joint(3);
     let error = DualAscent::with_free_intercept(joint, 0.1, &data).unwrap_err().to_string();
     assert!(error.starts_with("multi_class must be one against the rest"), "{error}");
 
-    let loss = Binary { loss: Hinge, positive: 1 };
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
     let weight: Vec<f64> = y.iter().map(|&y| f64::from(1 - y)).collect();
     let of_one = Examples::new(Dense::new(&x, 60, 3).unwrap(), &y, Some(&weight)).unwrap();
     let error = DualAscent::with_free_intercept(loss, 0.1, &of_one).unwrap_err().to_string();

@@ -1,15 +1,15 @@
 //! Kernel Pegasos and dual ascent with kernels: against the notes' pseudo-code, and against themselves.
 
 use pegasos::{
-    Average, Ball, Binary, Block, CrammerSinger, Dense, Error, ErrorKind, Examples, Expansion,
-    Hinge, Hypothesis, Kernel, KernelAscent, Linear, Loss, Matrix, Params, Row, Sampling, Scalar,
-    Schedule, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, Dense, Error, ErrorKind, Examples, Expansion,
+    Hypothesis, Kernel, KernelAscent, Linear, Loss, Matrix, Multiclass, Params, Row, Sampling,
+    Scalar, Schedule, Trainer,
 };
 
-use crate::generated::{Problem, Rule, dot};
+use crate::generated::{Problem, Rule, dot, joint};
 
-const HINGE: Binary<Hinge> = Binary { loss: Hinge, positive: 1 };
-const CLASSES: CrammerSinger = CrammerSinger { classes: 4 };
+const HINGE: Binary<AnyLoss> = Binary { loss: AnyLoss::Hinge, positive: 1 };
+const CLASSES: Multiclass = joint(4);
 
 /// More rows than two panels, so that all kinds of chunks and groups occur.
 const N: usize = 300;
@@ -151,18 +151,17 @@ fn epochs(n: usize, epochs: u64) -> Vec<usize> {
     (0..epochs).flat_map(|epoch| Sampling::Shuffle.epoch(n, 5, epoch).unwrap()).collect()
 }
 
-/// What training gives, against the notes.
+/// What training gives, against the notes' coefficients.
 fn agrees<'a, L: Loss + Clone>(
     x: impl Into<Matrix<'a, f64>>,
     loss: L,
-    naive: &Naive<'a>,
+    (naive, alpha): (&Naive<'a>, &[Vec<f64>]),
     kernel: Kernel,
     order: &[usize],
 ) {
     let problem = naive.problem;
     let data = Examples::new(x, &problem.y, Some(&problem.weight)).unwrap();
-    let alpha = naive.train(order);
-    let want: Vec<f64> = (0..problem.n).flat_map(|i| naive.scores(&alpha, i)).collect();
+    let want: Vec<f64> = (0..problem.n).flat_map(|i| naive.scores(alpha, i)).collect();
     for numbered in [true, false] {
         let what = format!("{kernel:?} {:?} numbered: {numbered}", naive.params);
         let mut trainer = expansion(kernel, loss.clone(), naive.params, &data, numbered);
@@ -173,7 +172,7 @@ fn agrees<'a, L: Loss + Clone>(
         w.score(data.rows().row(17), &mut one);
         near(&one, &want[17 * one.len()..18 * one.len()], 1e-9, &what);
         if kernel != Kernel::Precomputed || naive.params.average == Average::None {
-            near(&[w.norm2_afresh()], &[naive.norm2(&alpha)], 1e-9, &what);
+            near(&[w.norm2_afresh()], &[naive.norm2(alpha)], 1e-9, &what);
         }
         let Some(rows) = w.rows() else {
             continue;
@@ -198,11 +197,13 @@ fn training_is_the_notes() {
             let gram = gram(kernel, problem);
             for params in compositions().into_iter().filter(|p| definite || p.set.is_none()) {
                 let naive = Naive { gram: &gram, problem, rule, params };
-                agrees(problem.dense(), loss.clone(), &naive, kernel, &order);
-                agrees(problem.csr().view(), loss.clone(), &naive, kernel, &order);
+                let alpha = naive.train(&order);
+                let told = (&naive, alpha.as_slice());
+                agrees(problem.dense(), loss.clone(), told, kernel, &order);
+                agrees(problem.csr().view(), loss.clone(), told, kernel, &order);
                 let flat = gram.concat();
                 let precomputed = Dense::new(&flat, N, N).unwrap();
-                agrees(precomputed, loss.clone(), &naive, Kernel::Precomputed, &order);
+                agrees(precomputed, loss.clone(), told, Kernel::Precomputed, &order);
             }
         }
     }
@@ -523,7 +524,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
     let problem = Problem::new(N, 5, 12);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
     let kernel = Kernel::Rbf { gamma: 0.4 };
-    let two = CrammerSinger { classes: 2 };
+    let two = joint(2);
     let params = |lambda| Params { lambda, ..Params::default() };
     let mut one = expansion(kernel, HINGE, params(0.01), &data, true);
     let mut both = expansion(kernel, two, params(0.02), &data, true);

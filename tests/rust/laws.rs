@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use pegasos::{
-    Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples, Feasible, Hinge,
-    Hypothesis, Linear, Loss, Matrix, OwnedRow, Params, Regret, Row, Sampling, Scalar, Schedule,
-    Simplex, Trainer, Weigh, run_all,
+    AnyLoss, Average, Ball, Binary, Block, Csr, Dense, DualAscent, Examples, Feasible, Hypothesis,
+    Linear, Loss, Matrix, OwnedRow, Params, Regret, Row, Sampling, Scalar, Schedule, Simplex,
+    Trainer, Weigh, run_all,
 };
 
 use crate::generated::{
-    CLASSES, HINGE, Problem, Uniform, add, distance, dot, flat, sharded_epochs, trainer,
+    CLASSES, HINGE, Problem, Uniform, add, distance, dot, flat, joint, sharded_epochs, trainer,
 };
 
 /// One choice of each part of the loop at a time, and some together.
@@ -295,7 +295,8 @@ fn threads_change_no_bit() {
     let data = Examples::new(problem.dense(), &classes, None).unwrap();
     let order: Vec<usize> = Sampling::Shuffle.epoch(90, 0, 0).unwrap().collect();
     for params in compositions() {
-        let make = |positive| trainer::<f64, _>(Binary { loss: Hinge, positive }, 6, params);
+        let make =
+            |positive| trainer::<f64, _>(Binary { loss: AnyLoss::Hinge, positive }, 6, params);
         for threads in 1..=3 {
             let mut together: Vec<_> = (0..5).map(make).collect();
             let report = in_pool(threads, || run_all(&mut together, &data, &order).unwrap());
@@ -389,7 +390,7 @@ fn an_average_of_trainers_is_one_of_weights() {
     let a = trainer::<f64, _>(CLASSES, 6, Params::default());
     let other = trainer::<f64, _>(CLASSES, 5, Params::default());
     assert!(Trainer::average_of(&[(0.5, &a), (0.5, &other)]).is_err());
-    assert!(Trainer::average_of(&[] as &[(f64, &Trainer<Linear<f64>, Binary<Hinge>>)]).is_err());
+    assert!(Trainer::average_of(&[] as &[(f64, &Trainer<Linear<f64>, Binary<AnyLoss>>)]).is_err());
 }
 
 /// An owned row computes, bit for bit, what the row did that it is a copy of, with weights in its scalar and in f64;
@@ -494,7 +495,7 @@ fn scales_fold_out_of_range_numbers() {
 fn the_rows_of_all_classes_sum_to_zero() {
     let problem = Problem::of_classes(80, 7, 4, 28);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
-    let loss = CrammerSinger { classes: 4 };
+    let loss = joint(4);
     let check = |w: Vec<f64>| {
         let mut sum = vec![0.0; 8];
         w.chunks(8).for_each(|w| add(&mut sum, 1.0, w));
@@ -502,7 +503,7 @@ fn the_rows_of_all_classes_sum_to_zero() {
         assert!(size > 0.0 && sum.iter().all(|sum| sum.abs() < 1e-13 * size), "{sum:?}");
     };
     for params in compositions() {
-        let mut trainer = trainer::<f64, _>(loss, 7, params);
+        let mut trainer = trainer::<f64, _>(loss.clone(), 7, params);
         trainer.keep_ledger(80);
         trainer.run(&data, (0..3).flat_map(|_| 0..80)).unwrap();
         check(flat(trainer.hypothesis()));
@@ -525,7 +526,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
     let problem = Problem::new(80, 6, 29);
     let csr = problem.csr();
     let data = Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
-    let two = CrammerSinger { classes: 2 };
+    let two = joint(2);
     let halves = |w: &[f64]| {
         let (f0, f1) = w.split_at(7);
         crate::generated::difference(f1, f0)
@@ -546,7 +547,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
             set: params.set.map(|Ball { radius }| Ball { radius: radius * 2.0_f64.sqrt() }),
             ..params
         };
-        let mut a = trainer::<f64, _>(two, 6, params);
+        let mut a = trainer::<f64, _>(two.clone(), 6, params);
         let mut b = trainer::<f64, _>(HINGE, 6, binary);
         a.keep_ledger(80);
         b.keep_ledger(80);
@@ -563,7 +564,7 @@ fn two_classes_are_the_hinge_at_half_the_lambda() {
         assert!(b.dual.is_nan() || (a.dual - b.dual).abs() < 1e-9, "{params:?} {a:?} {b:?}");
     }
     for lambda in [1e-4, 1e-2, 1.0] {
-        let mut a = DualAscent::new(two, lambda, 80, 6, 1.0).unwrap();
+        let mut a = DualAscent::new(two.clone(), lambda, 80, 6, 1.0).unwrap();
         let mut b = DualAscent::new(HINGE, lambda / 2.0, 80, 6, 1.0).unwrap();
         for _ in 0..3 {
             a.run(&data, 0..80).unwrap();
@@ -605,7 +606,7 @@ fn a_panel_scores_as_rows_do() {
         let problem = Problem::of_classes(300, 7, k, k as u64).rounded();
         let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
         let params = Params { lambda: 0.1, ..Params::default() };
-        let mut trainer = trainer::<f64, _>(CrammerSinger { classes: k }, 7, params);
+        let mut trainer = trainer::<f64, _>(joint(k), 7, params);
         trainer.run(&data, 0..300).unwrap();
         let w = trainer.hypothesis();
         let x = problem.single();

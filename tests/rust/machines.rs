@@ -1,12 +1,11 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, Dense, DualAscent, Error, Examples, Expansion, Hinge,
-    Hypothesis, Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span,
-    Trainer, Versus,
+    AnyLoss, Binary, Dense, DualAscent, Error, Examples, Expansion, Hypothesis, Kernel,
+    KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer, Versus,
 };
 
-use crate::generated::{Problem, Uniform};
+use crate::generated::{Problem, Uniform, joint};
 
 const K: usize = 4;
 const LOSS: AnyLoss = AnyLoss::Hinge;
@@ -86,7 +85,7 @@ fn losses_are_sums() {
 /// Votes are counted as scikit-learn counts them; what is classified right is no mistake.
 #[test]
 fn votes_and_mistakes() {
-    let loss = OneVsOne { loss: Hinge, classes: 3 };
+    let loss = OneVsOne { loss: AnyLoss::Hinge, classes: 3 };
     let mut votes = [0.0; 3];
     // One vote each: the sums of the scores decide.
     loss.votes(&[1.0, -3.0, 0.5], &mut votes);
@@ -96,7 +95,7 @@ fn votes_and_mistakes() {
     for (y, wrong) in [(0, true), (1, true), (2, false)] {
         assert_eq!(loss.errs(&[1.0, -3.0, 0.5], y, 0.0, 0.0), wrong);
     }
-    let loss = OneVsRest { loss: Hinge, positives: vec![0, 1, 2] };
+    let loss = OneVsRest { loss: AnyLoss::Hinge, positives: vec![0, 1, 2] };
     for (y, wrong) in [(0, true), (1, false), (2, true)] {
         assert_eq!(loss.errs(&[-3.0, -0.5, -0.5], y, 0.0, 0.0), wrong);
     }
@@ -179,7 +178,7 @@ fn ascents_are_those_of_each_problem() -> Result<(), Error> {
 fn weak_regularisation() -> Result<(), Error> {
     let problem = Problem::of_classes(300, 6, K, 91);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
-    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: K });
+    let joint = joint(K);
     let (lambda, tol) = (1e-5, 1e-5);
     for (loss, constant) in [(joint, 0.0), (rest(), 0.0), (pairs(), 0.0), (rest(), 0.7)] {
         let ascent = KernelAscent::new(Kernel::Linear, loss.clone(), lambda, &data, 1 << 28)?;
@@ -206,7 +205,7 @@ fn rows_that_are_alike() -> Result<(), Error> {
     let y: Vec<u32> = (0..150).map(|_| (6.0 * random.draw()) as u32).collect();
     let x = vec![1.0; 300];
     let data = Examples::new(Dense::new(&x, 150, 2)?, &y, None)?;
-    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: 6 });
+    let joint = joint(6);
     let mut ascent = KernelAscent::new(KERNEL, joint, 1e-7, &data, 1 << 28)?;
     let certificate = ascent.solve(&data, 1e-2, 100)?;
     assert!(certificate.relative_gap() <= 1e-2, "{certificate:?}");
@@ -220,7 +219,7 @@ fn rows_that_are_alike() -> Result<(), Error> {
 fn threads_change_no_bit() {
     let problem = Problem::of_classes(1500, 5, K, 9);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-    let joint = Multiclass::CrammerSinger(CrammerSinger { classes: K });
+    let joint = joint(K);
     for loss in [rest(), pairs(), joint] {
         for cache in [1 << 16, 1 << 30] {
             let learn = |threads| {

@@ -4,9 +4,10 @@ use std::alloc::System;
 use std::process::Command;
 
 use pegasos::{
-    Average, Binary, Budgeted, CrammerSinger, Dense, Examples, Hinge, Kernel, Loss, Maintenance,
-    Params, Trainer,
+    AnyLoss, Average, Binary, Budgeted, Dense, Examples, Kernel, Loss, Maintenance, Params, Trainer,
 };
+
+use crate::generated::joint;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -79,8 +80,8 @@ fn count() {
         Maintenance::Merge,
         Maintenance::Projectron { threshold: 0.01, margin: true },
     ] {
-        let binary = Binary { loss: Hinge, positive: 1 };
+        let binary = Binary { loss: AnyLoss::Hinge, positive: 1 };
         assert_eq!(grown(binary, 2, maintenance), 0, "{maintenance:?}, two classes");
-        assert_eq!(grown(CrammerSinger { classes: 3 }, 3, maintenance), 0, "{maintenance:?}");
+        assert_eq!(grown(joint(3), 3, maintenance), 0, "{maintenance:?}");
     }
 }

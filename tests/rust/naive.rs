@@ -1,11 +1,11 @@
 //! The papers' pseudo-code in its plainest form, against the crate, on the same order of examples.
 
 use pegasos::{
-    AnyLoss, Average, Ball, Binary, Block, CrammerSinger, Csr, Dense, DualAscent, Examples,
-    Hypothesis, Linear, Loss, Matrix, Params, Sampling, Scalar, Schedule, Shards, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, Csr, Dense, DualAscent, Examples, Hypothesis, Linear,
+    Loss, Matrix, Params, Sampling, Scalar, Schedule, Shards, Trainer,
 };
 
-use crate::generated::{Problem, Rule, add, distance, dot, flat, shrink_into, sign};
+use crate::generated::{Problem, Rule, add, distance, dot, flat, joint, shrink_into, sign};
 
 /// Algorithm 1 of Shalev-Shwartz et al. (2011) with its options, w written out at every step.
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ fn fast<'a, S: Scalar>(
     let x = x.into();
     match naive.rule {
         Rule::Margin(loss) => train(x, Binary { loss, positive: 1 }, naive, order),
-        Rule::CrammerSinger(classes) => train(x, CrammerSinger { classes }, naive, order),
+        Rule::CrammerSinger(classes) => train(x, joint(classes), naive, order),
     }
 }
 
@@ -300,7 +300,7 @@ fn a_delayed_run_in_pieces_is_the_run() {
         }
     }
     law(Binary { loss: AnyLoss::Hinge, positive: 1 }, &Problem::new(40, 6, 7));
-    law(CrammerSinger { classes: 3 }, &Problem::of_classes(40, 6, 3, 7));
+    law(joint(3), &Problem::of_classes(40, 6, 3, 7));
 }
 
 /// All that is overdue when a delay has become shorter arrives at once.
@@ -470,7 +470,7 @@ fn dual_ascent_starts_where_pegasos_stops() {
                             law(Binary { loss, positive: 1 }, rule, &problem, params, sampling);
                         }
                         Rule::CrammerSinger(classes) => {
-                            law(CrammerSinger { classes }, rule, &problem, params, sampling);
+                            law(joint(classes), rule, &problem, params, sampling);
                         }
                     }
                 }
@@ -559,7 +559,7 @@ fn shards_agree_with_the_pseudo_code() {
             match rule {
                 Rule::Margin(loss) => law(Binary { loss, positive: 1 }, rule, &problem, params),
                 Rule::CrammerSinger(classes) => {
-                    law(CrammerSinger { classes }, rule, &problem, params);
+                    law(joint(classes), rule, &problem, params);
                 }
             }
         }

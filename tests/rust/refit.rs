@@ -1,9 +1,11 @@
 //! The best model in a span, against the same problem written out, and against itself with less memory.
 
 use pegasos::{
-    Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Expansion, Hinge, Hypothesis, Kernel,
-    Logistic, Loss, Matrix, Refit, Scalar, Span,
+    AnyLoss, Binary, Csr, Dense, DualAscent, Examples, Expansion, Hypothesis, Kernel, Loss, Matrix,
+    Refit, Scalar, Span,
 };
+
+use crate::generated::joint;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
@@ -77,8 +79,8 @@ fn both<L: Loss + Clone + Send>(loss: L, classes: u32, bytes: usize) -> [f64; 2]
 #[test]
 fn the_linear_engine_on_features() {
     // Beyond the 1024 rows of a window memory does not matter; see below.
-    let binary = Binary { loss: Hinge, positive: 1 };
-    for [got, want] in [both(binary, 2, usize::MAX), both(CrammerSinger { classes: 3 }, 3, 0)] {
+    let binary = Binary { loss: AnyLoss::Hinge, positive: 1 };
+    for [got, want] in [both(binary, 2, usize::MAX), both(joint(3), 3, 0)] {
         assert!((got - want).abs() < 1e-7 * want, "{got} {want}");
     }
 }
@@ -93,7 +95,7 @@ fn less_memory_changes_no_bit() {
         let rows = Matrix::from(Dense::new(&x, n, 2).expect("a matrix"));
         let data = Examples::new(rows, &y, None).expect("a problem");
         let span = Span::new(KERNEL, &rows, &landmarks(n, 100)).expect("a span");
-        let loss = CrammerSinger { classes: 3 };
+        let loss = joint(3);
         let mut refit = Refit::new(span, &[loss], 1e-4, n, bytes).expect("a refit");
         let certificate = refit.solve(&data, 1e-3, 200, 0).expect("a solution");
         assert!(certificate.relative_gap() <= 1e-3);
@@ -115,7 +117,7 @@ fn the_next_lambda_begins_where_the_last_ended() {
     let most = Examples::new(rows, &y, Some(&weight)).expect("a problem");
     let all = Examples::new(rows, &y, None).expect("a problem");
     let span = Span::new(KERNEL, &rows, &landmarks(400, 12)).expect("a span");
-    let loss = Binary { loss: Hinge, positive: 1 };
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
     let fresh = |lambda: f64, data: &Examples<'_, f64>| {
         let mut refit =
             Refit::new(span.clone(), &[loss], lambda, 400, usize::MAX).expect("a refit");
@@ -144,8 +146,8 @@ fn one_class_against_the_rest() {
     let rows = Matrix::from(Dense::new(&x, 300, 2).expect("a matrix"));
     let data = Examples::new(rows, &y, None).expect("a problem");
     let span = Span::new(KERNEL, &rows, &landmarks(300, 10)).expect("a span");
-    let losses: Vec<_> = (0..3).map(|positive| Binary { loss: Hinge, positive }).collect();
-    let solved = |losses: &[Binary<Hinge>]| {
+    let losses: Vec<_> = (0..3).map(|positive| Binary { loss: AnyLoss::Hinge, positive }).collect();
+    let solved = |losses: &[Binary<AnyLoss>]| {
         let mut refit = Refit::new(span.clone(), losses, 1e-3, 300, usize::MAX).expect("a refit");
         let certificate = refit.solve(&data, 1e-6, 10_000, 0).expect("a solution");
         let scores = refit.scores(&data, &[7, 250]).expect("scores");
@@ -160,7 +162,7 @@ fn one_class_against_the_rest() {
         assert!(scores.iter().skip(c).step_by(3).eq(&own_scores));
     }
     assert_eq!(primal, sum);
-    assert!(Refit::<f64, Binary<Hinge>>::new(span.clone(), &[], 1e-3, 300, 0).is_err());
+    assert!(Refit::<f64, Binary<AnyLoss>>::new(span.clone(), &[], 1e-3, 300, 0).is_err());
 }
 
 /// A path of linear models: each is the optimum of its lambda, dense or sparse, and scores rows whose weight was 0.
@@ -174,7 +176,8 @@ fn a_path_in_the_rows_own_features() {
         ((0..=300).map(|i| 2 * i).collect(), (0..600).map(|k| k % 2).collect());
     let csr = Csr::new(&indptr, &indices, &x, 2).expect("a matrix");
     let sparse = Examples::new(csr, &y, Some(&weight)).expect("a problem");
-    let losses: Vec<_> = (0..3).map(|positive| Binary { loss: Logistic, positive }).collect();
+    let losses: Vec<_> =
+        (0..3).map(|positive| Binary { loss: AnyLoss::Logistic, positive }).collect();
     let path = |sparse| Refit::of_rows(&losses, 1.0, (300, 2), 2.0, sparse).expect("a path");
     let (mut one, mut other) = (path(false), path(true));
     assert!(one.span().is_none() && one.coefs().is_empty());
@@ -212,7 +215,7 @@ fn a_path_in_the_rows_own_features() {
         0,
     );
     assert!(error.is_err());
-    assert!(Refit::<f64, Binary<Logistic>>::of_rows(&[], 1.0, (300, 2), 0.0, false).is_err());
+    assert!(Refit::<f64, Binary<AnyLoss>>::of_rows(&[], 1.0, (300, 2), 0.0, false).is_err());
 }
 
 /// What is wrong with the data is said of the data, not of their features.
@@ -221,7 +224,7 @@ fn errors() {
     let (mut x, y) = board(4, 50, 2);
     let rows = Matrix::from(Dense::new(&x, 50, 2).expect("a matrix"));
     let span = Span::new(KERNEL, &rows, &[0, 1, 2]).expect("a span");
-    let loss = Binary { loss: Hinge, positive: 1 };
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
     let refit = |n| Refit::new(span.clone(), &[loss], 1e-2, n, 0).expect("a refit");
     let data = Examples::new(rows, &y, None).expect("a problem");
     let error = refit(49).solve(&data, 0.1, 1, 0).expect_err("one row too many");

@@ -3,10 +3,10 @@
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
     Expansion, Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule,
-    Shards, SquaredHinge, Trainer,
+    Shards, Trainer,
 };
 
-use crate::generated::{CLASSES, HINGE, flat, trainer};
+use crate::generated::{CLASSES, HINGE, flat, joint, trainer};
 
 #[test]
 fn bad_rows_stop_a_run_before_they_are_learned() {
@@ -331,7 +331,7 @@ fn what_memory_cannot_hold_is_refused() {
     // A ledger, when it is first needed.
     let x = [1.0, 2.0];
     let data = Examples::new(Dense::new(&x, 2, 1).unwrap(), &[0, 1], None).unwrap();
-    let loss = pegasos::CrammerSinger { classes: 2 };
+    let loss = joint(2);
     let mut trainer = crate::generated::trainer(loss, 1, Params::default());
     trainer.keep_ledger(2);
     assert!(trainer.ledger().is_some_and(|ledger| ledger.len() == 2 && ledger.sums(1).is_empty()));
@@ -360,7 +360,7 @@ fn what_is_said_to_survive_does() {
                 let (heaviest, total) = (weight[1].max(weight[2]), weight[1] + weight[2]);
                 // Steps that begin as long as 1 over the curvature.
                 let t0 = (2.0 * heaviest * (norm2 + 1.0) / params.lambda).min(1e300);
-                let squared = Binary { loss: SquaredHinge, positive: 1 };
+                let squared = Binary { loss: AnyLoss::SquaredHinge, positive: 1 };
                 let mut smooth = trainer(squared, 2, Params { t0, ..params });
                 for _ in 0..3 {
                     if linear.survives(norm2, heaviest, 50.0 * total) {

@@ -2,8 +2,8 @@
 //! trainers that share the steps of one.
 
 use pegasos::{
-    Average, Binary, Budgeted, Combine, Dense, Error, Examples, Expansion, Hinge, Hypothesis,
-    Kernel, Linear, Maintenance, Params, Trainer,
+    AnyLoss, Average, Binary, Budgeted, Combine, Dense, Error, Examples, Expansion, Hypothesis,
+    Kernel, Linear, Maintenance, Multiclass, Params, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, Problem, flat, trainer};
@@ -36,7 +36,7 @@ fn trained<H: Hypothesis<Scalar = f64> + Clone>(
     problem: &Problem,
     w: H,
     average: Average,
-) -> [Trainer<H, pegasos::CrammerSinger>; 2] {
+) -> [Trainer<H, Multiclass>; 2] {
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     [(0, 40), (20, 60)].map(|(from, to)| {
         let params = Params { lambda: 0.05, average, ..Params::default() };
@@ -163,7 +163,7 @@ fn shares_of_a_trainer_are_the_trainer() {
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
     for average in [Average::None, Average::Uniform, Average::Polynomial] {
         let params = Params { lambda: 0.05, average, ..Params::default() };
-        let mut whole: Trainer<Linear<f64>, Binary<Hinge>> = trainer(HINGE, 6, params);
+        let mut whole: Trainer<Linear<f64>, Binary<AnyLoss>> = trainer(HINGE, 6, params);
         whole.run(&data, 0..60).unwrap();
         let shares = [20, 40].map(|t| whole.share(t).unwrap());
         assert_eq!(shares.each_ref().map(Trainer::t), [20, 40]);
@@ -183,7 +183,7 @@ fn shares_of_a_trainer_are_the_trainer() {
         let mean = Trainer::average_of(&[(1.0 / 3.0, &one), (2.0 / 3.0, &other)]).unwrap();
         assert_eq!(mean.t(), 120);
         let sum = |w: &Linear<f64>, t: u64| flat(w).into_iter().map(move |v| v * t as f64);
-        let gained = |after: &Trainer<Linear<f64>, Binary<Hinge>>, t: u64| -> Vec<f64> {
+        let gained = |after: &Trainer<Linear<f64>, Binary<AnyLoss>>, t: u64| -> Vec<f64> {
             sum(after.hypothesis(), after.t())
                 .zip(sum(whole.hypothesis(), t))
                 .map(|(a, b)| a - b)

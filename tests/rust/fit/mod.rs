@@ -4,19 +4,19 @@ mod ends;
 mod pieces;
 
 use pegasos::{
-    Average, Ball, Binary, Block, Budgeted, Certificate, CrammerSinger, Dense, DualAscent,
-    ErrorKind, Event, Examples, Expansion, Fit, Hinge, Hypothesis, Kernel, KernelAscent,
-    KernelProblem, Linear, LinearProblems, Loss, Maintenance, Matrix, Outcome, Params, Policy,
-    Progress, Refit, Sampling, Scalar, Schedule, Shards, Solver, Solving, Span, Trainer,
+    AnyLoss, Average, Ball, Binary, Block, Budgeted, Certificate, Dense, DualAscent, ErrorKind,
+    Event, Examples, Expansion, Fit, Hypothesis, Kernel, KernelAscent, KernelProblem, Linear,
+    LinearProblems, Loss, Maintenance, Matrix, Multiclass, Outcome, Params, Policy, Progress,
+    Refit, Sampling, Scalar, Schedule, Shards, Solver, Solving, Span, Trainer,
 };
 
-use crate::generated::{HINGE, Problem, Rule, flat, trainer};
+use crate::generated::{HINGE, Problem, Rule, flat, joint, trainer};
 
-const FOUR: CrammerSinger = CrammerSinger { classes: 4 };
+const FOUR: Multiclass = joint(4);
 
 /// Each of four classes against the rest.
-fn rest() -> [Binary<Hinge>; 4] {
-    [0, 1, 2, 3].map(|positive| Binary { loss: Hinge, positive })
+fn rest() -> [Binary<AnyLoss>; 4] {
+    [0, 1, 2, 3].map(|positive| Binary { loss: AnyLoss::Hinge, positive })
 }
 
 /// Problems at w = 0, one for each loss.
