@@ -21,7 +21,7 @@ demo: .venv/demo.stamp
 
 test: .venv/test.stamp
 	cargo test --locked --features ndarray
-	PEGASOS_SIMD=baseline cargo test --locked --no-default-features
+	PEGASOS_SIMD=baseline cargo test --locked --features ndarray --lib --test rust
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 quick: $(BIN)/maturin
