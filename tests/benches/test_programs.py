@@ -14,6 +14,7 @@ try:
     import draw
     import reproduce
     import tables
+    import watching
 finally:
     del sys.path[0]
 
@@ -41,3 +42,10 @@ def test_pictures_can_be_drawn(tmp_path):
         for name, (source, picture) in draw.PICTURES.items():
             picture(tables.record(source, quick=False)).savefig(tmp_path / f"{name}.svg")
             assert f"images/{name}.svg" in "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_pictures_of_watching_can_be_drawn():
+    page = (ROOT / "docs" / "watching.md").read_text()
+    for picture in (watching.training, watching.boundary):
+        assert picture().axes and f"images/{picture.__name__}.svg" in page
+        assert (ROOT / "docs" / "images" / f"{picture.__name__}.svg").exists()

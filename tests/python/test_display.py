@@ -1,8 +1,6 @@
 """Pictures of how a fit went."""
 
-import importlib
 import sys
-from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -21,8 +19,6 @@ from pegasos import KernelPegasosClassifier, PegasosClassifier, PegasosClassifie
 from pegasos import TrainingCurveDisplay
 
 mpl.use("Agg")
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -134,13 +130,3 @@ def test_curves_of_given_figures():
     assert display.lines_["dual_objective"].get_color() == display.lines_["objective"].get_color()
     assert all(axis.get_legend() is None for axis in display.axes_[1:])
     assert [*display.lines_] == ["objective", "dual_objective", "gap", "loss"]
-
-
-@pytest.mark.usefixtures("pictures")
-def test_the_pictures_of_the_page_can_be_drawn(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benches")
-    watching = importlib.import_module("watching")
-    page = (ROOT / "docs" / "watching.md").read_text()
-    for picture in (watching.training, watching.boundary):
-        assert picture().axes and f"images/{picture.__name__}.svg" in page
-        assert (ROOT / "docs" / "images" / f"{picture.__name__}.svg").exists()

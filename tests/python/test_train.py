@@ -243,8 +243,14 @@ sys.exit(cli.main({line!r}.split()))
 """
 
 
-@pytest.mark.parametrize("after", [1, 4, 5, 8])
-@pytest.mark.parametrize("kernel", ["", "--cache", "--kernel rbf --gamma 1 --budget 20"])
+@pytest.mark.parametrize(
+    ("kernel", "after"),
+    [
+        *[("", after) for after in (4, 5)],
+        *[("--cache", after) for after in (1, 5)],
+        *[("--kernel rbf --gamma 1 --budget 20", after) for after in (4, 8)],
+    ],
+)
 def test_a_run_that_was_killed_goes_on(run: Any, run_script: Any, kernel: str, after: int) -> None:
     line = f"train three.svm -o {{}} {IN_PASSES} --save-every 0 {kernel}"
     done = run_script(STOPPED.format(after=after, signal="SIGKILL", line=line.format("stopped")))
