@@ -18,6 +18,8 @@ The ways:
   numbers in single precision, as vw's; "two threads": the text is parsed by two, and later one takes care of the next
   batch. "no cache": the text is parsed in every epoch, after a pass that finds the number of features; windows are of
   neighbours.
+* matrix: `load_svmlight`, then `fit` of so many epochs, for what fits into memory; in double precision, in single precision
+  as vw's, and with the text parsed by two threads.
 * scikit-learn: `load_svmlight_file`, then `SGDClassifier` of so many epochs.
 * vw: the same rows in its own format, `--cache_file`, in order. It has a thread that reads beside the one that
   learns. By the wheel `vowpalwabbit`, of the Python that the variable VW_PYTHON names, or this; left out where that
@@ -76,6 +78,21 @@ right = total = 0
 for X, y in stream(test, 20_000, n_features=model.n_features_in_, zero_based=False):
     right, total = right + (model.predict(X) == y).sum(), total + len(y)
 print(json.dumps([*found, right / total]))
+"""
+)
+
+_MATRIX = (
+    _HEAD
+    + """
+options = json.loads(sys.argv[6])
+from pegasos import PegasosClassifier
+from pegasos.io import load_svmlight
+begin()
+X, y = load_svmlight(train, **options)
+model = PegasosClassifier("hinge", solver="pegasos", alpha=1 / n_rows, max_iter=epochs, tol=None, average=True, random_state=0, n_jobs=1)
+model.fit(X, y)
+end()
+print(json.dumps([*found, model.score(*load_svmlight(test, n_features=X.shape[1]))]))
 """
 )
 
@@ -177,6 +194,13 @@ OURS: dict[str, dict[str, Any]] = {
     "float32, two threads": {"cache": True, "shuffle": 40_000, "dtype": "float32", "n_jobs": 2},
 }
 
+#: Arguments of `load_svmlight`.
+MATRICES: dict[str, dict[str, Any]] = {
+    "matrix": {"dtype": "float64", "n_jobs": 1},
+    "matrix, float32": {"dtype": "float32", "n_jobs": 1},
+    "matrix, float32, two threads": {"dtype": "float32", "n_jobs": 2},
+}
+
 
 def main() -> None:
     columns = "data,MB,rows,stored,epochs,way,seconds,CPU seconds,MB at start,peak MB,accuracy"
@@ -192,7 +216,7 @@ def main() -> None:
             size = (folder / "train.svm").stat().st_size / 1e6
             best: dict[str, list[float]] = {}
             for _ in range(turns):
-                for way in [*(f"pegasos, {setting}" for setting in OURS), "scikit-learn", "vw"]:
+                for way in [*(f"pegasos, {setting}" for setting in [*OURS, *MATRICES]), "scikit-learn", "vw"]:
                     found = measured(way, folder, SETS[data][1], n_rows)
                     if found is not None and found[0] < best.get(way, [np.inf])[0]:
                         best[way] = found
@@ -209,6 +233,8 @@ def measured(way: str, folder: Path, n_features: int, n_rows: int) -> list[float
     if way == "scikit-learn":
         return child(_SKLEARN, train, test, 5, n_features, n_rows)
     setting = way.removeprefix("pegasos, ")
+    if setting in MATRICES:
+        return child(_MATRIX, train, test, 5, n_features, n_rows, json.dumps(MATRICES[setting]))
     if setting != "kept cache":
         cache.unlink(missing_ok=True)
     options = {"batch_size": 20_000, "n_jobs": 1} | OURS[setting]
