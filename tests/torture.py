@@ -255,8 +255,11 @@ def races(random: np.random.Generator) -> None:
 
 
 def memory(random: np.random.Generator) -> None:
-    """Sizes that there is no memory for, within 1.5 GB."""
-    resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
+    """Sizes that there is no memory for, within a GB beside what is there."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    limit = pages * resource.getpagesize() + (1 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     kind = random.integers(6)
     d = int(random.choice([2**20, 2**27, 2**31 - 1, 2**31, 2**40, 2**62]))
     X = sp.csr_matrix(

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,17 @@ def two_classes():
 @pytest.fixture(scope="session")
 def three_classes():
     return labelled(1, 90, 4, 3)
+
+
+STATUS = Path("/proc/self/status")
+
+
+def peak():
+    """The most memory that this process has had, in bytes; `ru_maxrss` would begin with that of who started it."""
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+)", STATUS.read_text())[1])
+
+
+needs_peak = pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell the peak of a process")
 
 
 #: For the scripts of `run_script`: Ctrl-C while something is at work.

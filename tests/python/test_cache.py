@@ -16,6 +16,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
+from conftest import needs_peak
 from sklearn.feature_extraction import FeatureHasher
 
 from pegasos import _cache, _svmlight
@@ -420,24 +421,23 @@ def test_without_positioned_reads(svm: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(map(same, stream(svm, 300, cache=True), want))
 
 
-def test_memory_is_that_of_a_window(tmp_path: Path) -> None:
+@needs_peak
+def test_memory_is_that_of_a_window(tmp_path: Path, run_script: Any) -> None:
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:0.5 2:0.25 3:0.125 4:1\n0 5:1\n" * 750_000)
     code = (
-        "import re, sys\n"
-        "from pegasos.io import read, stream\n"
-        # ru_maxrss would begin with that of this process.
-        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) // 1024\n"
-        "next(stream(sys.argv[1], 1000, n_features=5, zero_based=False, shuffle=True))\n"
+        "from conftest import peak\n"
+        "from pegasos.io import stream\n"
+        f"path = {str(path)!r}\n"
+        "next(stream(path, 1000, n_features=5, zero_based=False, shuffle=True))\n"
         "before = peak()\n"
-        "n = sum(len(y) for _, y in stream(sys.argv[1], 1000, passes=2, cache=True, shuffle=10_000))\n"
+        "n = sum(len(y) for _, y in stream(path, 1000, passes=2, cache=True, shuffle=10_000))\n"
         "print(n, peak() - before)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    n, grown = map(int, done.stdout.split())
+    n, grown = map(int, run_script(code).stdout.split())
     assert n == 3_000_000
     # The file is of 26 MB, the cache of 54 MB.
-    assert grown < 15
+    assert grown < 15_000_000
 
 
 def test_rows_larger_than_a_block(tmp_path: Path) -> None:

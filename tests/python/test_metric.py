@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import INTERRUPT
+from conftest import INTERRUPT, needs_peak
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
@@ -183,11 +183,12 @@ def test_a_fit_is_one_on_mapped_rows(params):
         model.partial_fit(X[:100], y[:100]).refit(X, y, alpha=[1e-3, 1e-4])
 
 
+@needs_peak
 def test_rows_are_not_copied(run_script):
     """But for a window: of 96 MB of rows less than a sixth."""
     script = """
-import resource
 import numpy as np
+from conftest import peak
 from pegasos import KernelPegasosClassifier
 random = np.random.default_rng(0)
 X = random.normal(size=(400_000, 60)).astype(np.float32)
@@ -195,10 +196,10 @@ y = (X[:, 0] * X[:, 1] > 0).astype(int)
 params = {"budget": 20, "cache_size": 5.0, "n_jobs": 1, "random_state": 0, "alpha": 1e-3, "tol": 0.1}
 KernelPegasosClassifier(metric="full", **params).fit(X[:1000], y[:1000])
 KernelPegasosClassifier(**params).fit(X, y)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 model = KernelPegasosClassifier(metric="full", **params).fit(X, y)
 model.refit(X, y), model.predict(X)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+print((peak() - before) // 2**20)
 """
     done = run_script(script)
     assert int(done.stdout) < 16, done.stdout + done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
+from conftest import needs_peak
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -528,7 +528,8 @@ def test_reading_ahead(tmp_path: Path) -> None:
     assert n in (0, 1000)
 
 
-def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
+@needs_peak
+def test_memory_is_that_of_a_batch(tmp_path: Path, run_script: Any) -> None:
     """Of files of some 50 MB, in a process of its own."""
     rows = np.tile(DENSE, (250, 2)).astype(np.float32)
     np.save(tmp_path / "a.npy", rows)
@@ -536,21 +537,18 @@ def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
     table = pyarrow.table({**{f"c{k}": column for k, column in enumerate(rows.T)}, "y": np.tile(LABELS, 250)})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20_000)
     code = (
-        "import re, sys\n"
+        "from conftest import peak\n"
         "from pegasos.io import stream\n"
-        # ru_maxrss would begin with that of this process.
-        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) // 1024\n"
-        "batches = stream(sys.argv[1], 1000)\n"
+        "batches = stream({path!r}, 1000)\n"
         "next(batches)\n"
         "before = peak()\n"
         "n = 1000 + sum(len(X) for X, y in batches)\n"
         "print(n, peak() - before)\n"
     )
     for name in ("a.npy", "a.npz", "a.parquet"):
-        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], capture_output=True, text=True, check=True)
-        n, grown = map(int, done.stdout.split())
+        n, grown = map(int, run_script(code.format(path=str(tmp_path / name))).stdout.split())
         assert n == 250 * N
-        assert grown < 20, name
+        assert grown < 20_000_000, name
 
 
 def test_svmlight_is_what_load_makes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import every_pair, papers_linear
+from conftest import every_pair, needs_peak, papers_linear
 from scipy import sparse
 
 
@@ -294,8 +294,8 @@ def test_python_copies_nothing(index, dtype, params, on, traced):
 
 
 MEMORY = """
-from conftest import papers_linear
-import resource, warnings
+from conftest import papers_linear, peak
+import warnings
 import numpy as np
 from scipy import sparse
 from pegasos import PegasosClassifier
@@ -315,7 +315,6 @@ if {sparse}:
     indptr = np.arange(n + 1, dtype=np.int32) * d
     X = sparse.csr_matrix((X.reshape(-1), indices.reshape(-1), indptr), shape=(n, d))
     size += indices.nbytes
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 small = slice(0, 100)
 model = papers_linear(alpha=0.1, solver="{solver}", max_iter=2)
 model.fit(X[small], y[small])
@@ -325,9 +324,9 @@ print((peak() - before) / size)
 """
 
 
+@needs_peak
 @every_pair(dtype=["float32", "float64"], form=["dense", "csr"], solver=["pegasos", "dual"])
 def test_nothing_is_copied(dtype, form, solver, run_script):
-    pytest.importorskip("resource")
     done = run_script(MEMORY.format(dtype=dtype, sparse=int(form == "csr"), solver=solver))
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.1
