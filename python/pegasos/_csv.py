@@ -2,72 +2,94 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 import itertools
 import os
 import re
 import reprlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pegasos._files import naming, opened, position, size_of
+from pegasos._plain import Plain, PlainReader, plain_reader
 from pegasos._sources import Batch, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pegasos._files import Path
     from pegasos._hashing import Hasher
 
-#: Bytes or characters of a line, at most: as one Python string takes many times as much.
+#: Bytes of a line, at most: as one Python string takes many times as much.
 _LONGEST_LINE = 1 << 24
 
+#: Bytes of a block, about: many values for each column, and hardly any memory.
+_BLOCK = 1 << 20
 
-@contextmanager
-def text_of(path: Path) -> Iterator[io.TextIOWrapper]:
-    """A file of text."""
-    with opened(path) as content, _text(content) as file:
-        yield file
-
-
-@contextmanager
-def _text(content: Any) -> Iterator[io.TextIOWrapper]:
-    file = io.TextIOWrapper(content, "utf-8-sig", newline="")
-    try:
-        yield file
-    finally:
-        # What is not ours, as the standard input, stays open.
-        file.detach()
+#: Bytes of the first block, at least, for which pyarrow is imported.
+_WORTH = 1 << 19
 
 
 class Lines:
-    """The lines of a file, which knows at which it is; what comes before the first character is left out."""
+    """The lines of a file of text in UTF-8, one by one or in blocks; what comes before the first character is left out."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        # Of a terminal or a pipe, what there is.
+        self._read = file.read if file.seekable() else getattr(file, "read1", file.read)
+        #: What was read behind the last line that is whole, and lines that nobody has taken yet.
+        self._rest, self._held = b"", deque[bytes]()
+        #: The number of the last line that was taken.
         self.number = 0
 
-    def __iter__(self) -> Iterator[Any]:
-        while line := self._file.readline(_LONGEST_LINE + 1):
+    def __iter__(self) -> Iterator[str]:
+        while self._held or self.give_back(self.block()):
+            line = self._held.popleft()
             self.number += 1
             if len(line) > _LONGEST_LINE:
                 raise ValueError(f"line {self.number} is longer than {_LONGEST_LINE:,} bytes")
-            yield line[3:] if self.number == 1 and line[:3] == b"\xef\xbb\xbf" else line
+            if self.number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"line {self.number}: {error}") from None
+
+    def block(self) -> bytes:
+        """The lines that come next, whole ones; nothing at the end. Whoever takes them counts them."""
+        if self._held:
+            block = b"".join(self._held)
+            self._held.clear()
+            return block
+        while more := self._read(_BLOCK):
+            self._rest += more
+            # The last byte may be the first half of a line's end.
+            end = self._rest.rfind(b"\n") + 1 or self._rest.rfind(b"\r", 0, -1) + 1
+            if end == 0 and len(self._rest) > _LONGEST_LINE:
+                end = len(self._rest)
+            if end:
+                block, self._rest = self._rest[:end], self._rest[end:]
+                return block
+        block, self._rest = self._rest, b""
+        return block
+
+    def give_back(self, block: bytes) -> int:
+        """Lines that `block` gave are not taken; returns how many they are."""
+        self._held.extend(block.splitlines(keepends=True))
+        return len(self._held)
 
 
 class _Content:
     """The rows of a file and its first, which tells what the columns are."""
 
     def __init__(self, file: Any, delimiter: str, label: str | int | None, model: Any = None) -> None:
-        lines = csv.reader(Lines(file), delimiter=delimiter, skipinitialspace=True, strict=True)
-        #: The number of a line, and its cells.
-        self.rows = ((lines.line_num, cells) for cells in lines if cells)
-        first = next(self.rows, None)
+        self._lines, self._delimiter = Lines(file), delimiter
+        self._cells = csv.reader(self._lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+        first = next(self.rows(), None)
         if first is None:
             raise ValueError("it holds no examples")
         self.first_line, self.first = first
@@ -79,6 +101,32 @@ class _Content:
             raise ValueError("it has no feature beside the label; is the delimiter right?")
         #: Whether the first line is a header, as far as it tells itself.
         self.headed = isinstance(label, str) or not any(map(_is_number, self.header))
+        self._n_bytes = 0
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The number of a line, and its cells."""
+        return ((self._lines.number, cells) for cells in self._cells if cells)
+
+    def fill(self, found: _CsvRows) -> bool:
+        """Adds the rows of the next block to those that were found; False if there is none."""
+        block = self._lines.block()
+        self._n_bytes += len(block)
+        plain = None
+        if self._n_bytes >= _WORTH and len(block) <= _LONGEST_LINE and self._plain:
+            plain = self._plain.read(block, features=found.has_features)
+        if plain and found.add_plain(self._lines.number + 1, plain):
+            self._lines.number += plain.n_rows
+            return True
+        last = self._lines.number + self._lines.give_back(block)
+        # The last row may go on in the next block, in quotes.
+        while self._lines.number < last and (cells := next(self._cells, None)) is not None:
+            if cells:
+                found.add(self._lines.number, cells)
+        return bool(block)
+
+    @cached_property
+    def _plain(self) -> PlainReader | None:
+        return plain_reader(self._delimiter, self.n_columns, self.column)
 
     def check_width(self, line: int, cells: list[str]) -> None:
         if len(cells) != self.n_columns:
@@ -91,16 +139,16 @@ def read_csv(
     path: Path, delimiter: str, label: str | int | None, model: Any
 ) -> tuple[np.ndarray, np.ndarray | None, list[str] | None]:
     """Features, labels if there are any, and the names of the features if there is a header."""
-    with text_of(path) as file:
+    with opened(path) as file:
         content = _Content(file, delimiter, label, model)
         reader = _CsvRows(content)
         headed = content.headed
         if not headed:
             reader.add(content.first_line, content.first)
-        for line, cells in content.rows:
-            reader.add(line, cells)
+        while content.fill(reader):
+            pass
     words = model.classes_ if model is not None and model.classes_.dtype.kind in "UO" else []
-    if not headed and _heads(reader.labels) and reader.labels[0] not in words:
+    if not headed and reader.is_headed() and next(iter(reader.kinds)) not in words:
         headed = True
         reader.drop_first()
     X, y = reader.arrays(kind="text" if len(words) else None)
@@ -129,12 +177,9 @@ def label_column(cells: list[str], label: str | int | None, model: Any) -> int |
     return label % n
 
 
-def _heads(labels: Sequence[str]) -> bool:
-    """Whether the first of the labels is a heading: the one that is a word, where the others are numbers."""
-    if len(labels) < 2 or not any(map(str.isalpha, labels[0])):
-        return False
-    numbers = map(_is_number, labels)
-    return not next(numbers) and all(numbers)
+def _heads(first: str, others: Collection[str]) -> bool:
+    """Whether the first of the labels is a heading: a word, where the others are numbers."""
+    return any(map(str.isalpha, first)) and not _is_number(first) and bool(others) and all(map(_is_number, others))
 
 
 def _without(cells: list[str], column: int | None) -> list[str]:
@@ -156,18 +201,25 @@ _WHOLE = re.compile("[+-]?[0-9]{1,19}")
 class _CsvRows:
     """Gathers the rows of a text file, and knows which line and column is at fault."""
 
-    def __init__(self, content: _Content) -> None:
+    def __init__(self, content: _Content, *, skip: int = 0, has_features: bool = True) -> None:
         self.content, self.column = content, content.column
-        self.n_features = len(content.header)
+        self.n_features, self.has_features = len(content.header), has_features
+        #: So many of the rows that come next are left out.
+        self.skip = skip
         self.values = array("d")
-        self.labels: list[str] = []
-        # Few labels are different: one string for each will do.
-        self.kinds: dict[str, str] = {}
+        #: The labels that there are, and each row's as its place among them.
+        self.kinds: dict[str, int] = {}
+        self.codes = array("q")
         self.lines = array("q")
 
     def add(self, line: int, cells: list[str]) -> None:
+        if self.skip:
+            self.skip -= 1
+            return
         self.content.check_width(line, cells)
         self.add_label(line, cells)
+        if not self.has_features:
+            return
         try:
             self.values.extend(map(float, cells))
         except ValueError:
@@ -181,7 +233,27 @@ class _CsvRows:
         self.lines.append(line)
         if self.column is not None:
             label = cells.pop(self.column).strip()
-            self.labels.append(self.kinds.setdefault(label, label))
+            if not label:
+                raise ValueError(f"{self.place(-1, self.column)}: the label is missing")
+            self.codes.append(self._code_of(label))
+
+    def _code_of(self, label: str) -> int:
+        return self.kinds.setdefault(label, len(self.kinds))
+
+    def add_plain(self, line: int, plain: Plain) -> bool:
+        """Adds rows of which the first is at this line, unless some of them, but not all, are to be left out."""
+        if self.skip:
+            if plain.n_rows > self.skip:
+                return False
+            self.skip -= plain.n_rows
+            return True
+        if plain.X is not None:
+            self.values.frombytes(plain.X.data.cast("B"))
+        if plain.codes is not None:
+            codes = np.fromiter(map(self._code_of, plain.kinds), np.int64, len(plain.kinds))
+            self.codes.frombytes(codes[plain.codes].data.cast("B"))
+        self.lines.frombytes(np.arange(line, line + plain.n_rows, dtype=np.int64).data.cast("B"))
+        return True
 
     def column_of(self, feature: int) -> int:
         return feature + (self.column is not None and feature >= self.column)
@@ -189,8 +261,15 @@ class _CsvRows:
     def place(self, row: int, column: int) -> str:
         return f"line {self.lines[row]}, column {column + 1}"
 
+    def is_headed(self) -> bool:
+        """Whether the first label is no label, but a heading of the others."""
+        first, *others = self.kinds or [""]
+        return _heads(first, others) and self.codes.count(0) == 1
+
     def drop_first(self) -> None:
-        del self.values[: self.n_features], self.labels[0], self.lines[0]
+        """Leaves out the first row, which alone has the first label."""
+        del self.values[: self.n_features], self.codes[0], self.lines[0], self.kinds[next(iter(self.kinds))]
+        np.frombuffer(self.codes, np.int64)[:] -= 1
 
     def arrays(self, *, kind: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Features and labels, of this kind, or None for what they are."""
@@ -206,23 +285,18 @@ class _CsvRows:
 
     def labels_of(self, kind: str | None) -> np.ndarray | None:
         """The labels, of this kind; None if there are none."""
-        column = self.column
-        if column is None:
+        if self.column is None:
             return None
-        kinds = set(self.labels)
-        if "" in kinds:
-            row = self.labels.index("")
-            raise ValueError(f"{self.place(row, column)}: the label is missing")
+        kinds, codes = list(self.kinds), np.frombuffer(self.codes, np.int64)
         kind = kind or _kind_of(kinds)
         if kind == "text":
-            return np.array(self.labels)
+            return np.array(kinds)[codes]
         if kind == "whole":
-            return np.array(list(map(int, self.labels)), dtype=np.int64)
-        y = np.array(list(map(float, self.labels)))
+            return np.array(list(map(int, kinds)), dtype=np.int64)[codes]
+        y = np.array(list(map(float, kinds)))[codes]
         if not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
-            place = self.place(row, column)
-            raise ValueError(f"{place}: the label {y[row]} is not a finite number")
+            raise ValueError(f"{self.place(row, self.column)}: the label {y[row]} is not a finite number")
         return y
 
 
@@ -233,7 +307,7 @@ def _kind_of(labels: Iterable[str]) -> str:
     return "whole" if all(_WHOLE.fullmatch(label) and abs(int(label)) < 2**63 for label in labels) else "numbers"
 
 
-#: Values of a piece, about, and the most labels that are held to know of what kind they are.
+#: Values of a piece that is hashed, about, and the most labels that are held to know of what kind they are.
 _PIECE = 1 << 16
 _KINDS = 1 << 14
 
@@ -262,30 +336,20 @@ class CsvSource(Source):
         if self._n_features is not None:
             return
         with self._content() as (content, file):
-            n_rows, first, found = 0, "", _Kinds()
-            self._headed = content.headed
+            n_rows, found, first = 0, _Kinds(), _CsvRows(content, has_features=False)
             if not content.headed:
-                n_rows = 1
-                first = "" if content.column is None else content.first[content.column].strip()
-            for line, cells in content.rows:
-                content.check_width(line, cells)
-                if content.column is not None:
-                    label = cells[content.column].strip()
-                    if not label:
-                        raise ValueError(f"line {line}, column {content.column + 1}: the label is missing")
-                    found.add(label)
-                n_rows += 1
-                if n_rows % 4096 == 0:
-                    self.read_bytes = position(file) or 0
-                    report()
-        if not content.headed and content.column is not None:
-            if n_rows > 1 and found.kind() != "text" and _heads([first, "0"]):
-                self._headed, n_rows = True, n_rows - 1
-            elif not first:
-                place = f"{self.name}: line {content.first_line}, column {content.column + 1}"
-                raise ValueError(f"{place}: the label is missing")
-            else:
-                found.add(first)
+                first.add(content.first_line, content.first)
+            while content.fill(rows := _CsvRows(content, has_features=False)):
+                found.add(rows.kinds)
+                n_rows += len(rows.lines)
+                self.read_bytes = position(file) or 0
+                report()
+        self._headed = content.headed
+        if first.kinds and n_rows and found.kind() != "text" and _heads(next(iter(first.kinds)), ["0"]):
+            self._headed = True
+        else:
+            found.add(first.kinds)
+            n_rows += len(first.lines)
         if not n_rows:
             raise ValueError(f"{self.name}: it holds no examples, only a header")
         self._kind, self.n_rows = found.kind(), n_rows
@@ -297,27 +361,32 @@ class CsvSource(Source):
         with naming(self._path), opened(self._path) as packed:
             if not packed.seekable():
                 raise ValueError("a pipe must be in svmlight's format to be read in batches, not CSV or TSV")
-            with _text(packed) as file:
-                yield _Content(file, self._delimiter, self._label), packed
+            yield _Content(packed, self._delimiter, self._label), packed
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
         with self._content() as (content, file):
-            rows: Iterator[tuple[int, list[str]]] = content.rows
+            if self._hasher:
+                for batch in self._hashed_pieces(content, skip):
+                    self.read_bytes = position(file) or 0
+                    yield batch
+                return
+            rows = _CsvRows(content, skip=skip)
             if not self._headed:
-                rows = itertools.chain([(content.first_line, content.first)], rows)
-            rows = itertools.islice(rows, skip, None)
-            size = max(1, _PIECE // len(content.header))
-            names = content.header if self._headed else [str(k) for k in range(len(content.header))]
-            while some := list(itertools.islice(rows, size)):
+                rows.add(content.first_line, content.first)
+            while content.fill(rows) or rows.lines:
                 self.read_bytes = position(file) or 0
-                reader = _CsvRows(content)
-                if self._hasher:
-                    yield self._hashed(content, reader, names, some)
-                    continue
-                for line, cells in some:
-                    reader.add(line, cells)
-                X, y = reader.arrays(kind=self._kind)
-                yield self._cast(X, reader), y
+                if rows.lines:
+                    X, y = rows.arrays(kind=self._kind)
+                    yield self._cast(X, rows), y
+                rows = _CsvRows(content, skip=rows.skip)
+
+    def _hashed_pieces(self, content: _Content, skip: int) -> Iterator[Batch]:
+        names = content.header if self._headed else [str(k) for k in range(len(content.header))]
+        first = [] if self._headed else [(content.first_line, content.first)]
+        rows = itertools.islice(itertools.chain(first, content.rows()), skip, None)
+        size = max(1, _PIECE // len(content.header))
+        while some := list(itertools.islice(rows, size)):
+            yield self._hashed(content, _CsvRows(content), names, some)
 
     def _cast(self, X: np.ndarray, reader: _CsvRows) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -357,8 +426,8 @@ class _Kinds:
         self._known: set[str] = set()
         self._kind = "whole"
 
-    def add(self, label: str) -> None:
-        self._known.add(label)
+    def add(self, labels: Iterable[str]) -> None:
+        self._known.update(labels)
         if len(self._known) > _KINDS:
             self._kind = self.kind()
             self._known.clear()

@@ -160,7 +160,7 @@ def test_bad_csv(text: str, label: Any, message: str, tmp_path: Path) -> None:
 
 
 def test_csv_in_another_encoding(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="data.csv: 'utf-8' codec"):
+    with pytest.raises(ValueError, match="data.csv: line 1: 'utf-8' codec"):
         io.read(written(tmp_path, "1,größe\n2,b\n", encoding="latin-1"))
 
 
