@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegasos._files import naming
-from pegasos._sources import Batch, Source
+from pegasos._sources import Batch, Source, features_of
 
 if TYPE_CHECKING:
     from pegasos._hashing import Hasher
@@ -27,7 +27,7 @@ def _pyarrow() -> Any:
 
 
 class ArrowSource(Source):
-    """The rows of a file, a folder of files, a table or a dataset: a column of labels, the others features."""
+    """The rows of a file, a folder of files, a table or a dataset: a column of labels, of the others all or some."""
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class ArrowSource(Source):
         *,
         format: str = "parquet",
         label: str | int | None = -1,
+        columns: list[str] | None = None,
         dtype: Any = np.float64,
         hasher: Hasher | None = None,
     ) -> None:
@@ -43,7 +44,7 @@ class ArrowSource(Source):
         self._is_path = is_path
         if self.name == "-":
             raise ValueError("the standard input must be in svmlight's format to be read in batches, not Parquet")
-        self._origin, self._format, self._label = origin, format, label
+        self._origin, self._format, self._label, self._chosen = origin, format, label, columns
         self._dtype, self._hasher = np.dtype(dtype), hasher
         self._pyarrow = _pyarrow()
         self._dataset: Any = None
@@ -85,12 +86,13 @@ class ArrowSource(Source):
         if isinstance(label, str):
             if names.count(label) != 1:
                 raise ValueError(f"it has {names.count(label)} columns {label!r}; it has {', '.join(names)}")
+            label = names.index(label)
         elif label is not None:
             if not -len(names) <= label < len(names):
                 raise ValueError(f"it has {len(names)} columns, none of number {label}")
-            label = names[label]
-        columns = [name for name in names if name != label]
-        if len(set(columns)) < len(columns):
+            label %= len(names)
+        columns = [names[k] for k in features_of(self._chosen, names, label)]
+        if len(set(names)) < len(names):
             raise ValueError(f"two of its columns have one name: {', '.join(names)}")
         if not columns:
             raise ValueError("it has no feature beside the label")
@@ -98,7 +100,7 @@ class ArrowSource(Source):
             self._hasher.check(columns)
         for name in columns:
             self._check(name, schema.field(name).type)
-        return columns, label
+        return columns, None if label is None else names[label]
 
     def _check(self, name: str, type: Any) -> None:
         """Refuses a column that is no feature."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from pegasos._files import naming, opened, position, size_of
 from pegasos._plain import Plain, PlainReader, plain_reader
-from pegasos._sources import Batch, Source
+from pegasos._sources import Batch, Source, features_of
 
 if TYPE_CHECKING:
     from pegasos._files import Path
@@ -36,7 +36,7 @@ _WORTH = 1 << 19
 
 
 class Lines:
-    """The lines of a file of text in UTF-8, one by one or in blocks; what comes before the first character is left out."""
+    """The lines of a file of text in UTF-8, one by one or in blocks; a byte-order mark is left out."""
 
     def __init__(self, file: Any) -> None:
         # Of a terminal or a pipe, what there is.
@@ -86,7 +86,14 @@ class Lines:
 class _Content:
     """The rows of a file and its first, which tells what the columns are."""
 
-    def __init__(self, file: Any, delimiter: str, label: str | int | None, model: Any = None) -> None:
+    def __init__(
+        self,
+        file: Any,
+        delimiter: str,
+        label: str | int | None,
+        columns: list[str] | None = None,
+        model: Any = None,
+    ) -> None:
         self._lines, self._delimiter = Lines(file), delimiter
         self._cells = csv.reader(self._lines, delimiter=delimiter, skipinitialspace=True, strict=True)
         first = next(self.rows(), None)
@@ -95,12 +102,18 @@ class _Content:
         self.first_line, self.first = first
         self.n_columns = len(self.first)
         #: The number of the label's column, if there is one.
-        self.column = label_column(self.first, label, model)
-        self.header = _without(self.first, self.column)
+        self.column = label_column(self.first, label, model if columns is None else None)
+        names = [cell.strip() for cell in self.first]
+        if columns is not None:
+            _check_header(names, columns)
+        #: The numbers of the others that are features, and what the first line has in them.
+        self.features = features_of(columns, names, self.column)
+        self.header = [names[k] for k in self.features]
+        self._is_chosen = columns is not None
         if not self.header:
             raise ValueError("it has no feature beside the label; is the delimiter right?")
         #: Whether the first line is a header, as far as it tells itself.
-        self.headed = isinstance(label, str) or not any(map(_is_number, self.header))
+        self.headed = isinstance(label, str) or self._is_chosen or not any(map(_is_number, self.header))
         self._n_bytes = 0
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -126,7 +139,15 @@ class _Content:
 
     @cached_property
     def _plain(self) -> PlainReader | None:
-        return plain_reader(self._delimiter, self.n_columns, self.column)
+        return plain_reader(self._delimiter, self.n_columns, self.column, self.features)
+
+    def features_of(self, cells: list[str]) -> list[str]:
+        """The cells of a line that are features; the others may be gone."""
+        if self._is_chosen:
+            return [cells[k] for k in self.features]
+        if self.column is not None:
+            del cells[self.column]
+        return cells
 
     def check_width(self, line: int, cells: list[str]) -> None:
         if len(cells) != self.n_columns:
@@ -136,11 +157,11 @@ class _Content:
 
 
 def read_csv(
-    path: Path, delimiter: str, label: str | int | None, model: Any
+    path: Path, delimiter: str, label: str | int | None, columns: list[str] | None, model: Any
 ) -> tuple[np.ndarray, np.ndarray | None, list[str] | None]:
     """Features, labels if there are any, and the names of the features if there is a header."""
     with opened(path) as file:
-        content = _Content(file, delimiter, label, model)
+        content = _Content(file, delimiter, label, columns, model)
         reader = _CsvRows(content)
         headed = content.headed
         if not headed:
@@ -163,12 +184,7 @@ def label_column(cells: list[str], label: str | int | None, model: Any) -> int |
     if isinstance(label, str):
         names = [cell.strip() for cell in cells]
         if names.count(label) != 1:
-            if label not in names and any(map(_is_number, names)):
-                said = reprlib.repr(", ".join(names))
-                raise ValueError(
-                    f"it has no header to name a column {label!r}: its first line is {said}; give the number of "
-                    "the column"
-                )
+            _check_header(names, [label], "; give the number of the column")
             count = names.count(label)
             raise ValueError(f"it has {count} columns {label!r}; it has {', '.join(names)}")
         return names.index(label)
@@ -177,13 +193,17 @@ def label_column(cells: list[str], label: str | int | None, model: Any) -> int |
     return label % n
 
 
+def _check_header(names: list[str], wanted: list[str], advice: str = "") -> None:
+    """Refuses a first line that is no header of columns of these names."""
+    missing = next((name for name in wanted if name not in names), None)
+    if missing is not None and any(map(_is_number, names)):
+        said = reprlib.repr(", ".join(names))
+        raise ValueError(f"it has no header to name a column {missing!r}: its first line is {said}{advice}")
+
+
 def _heads(first: str, others: Collection[str]) -> bool:
     """Whether the first of the labels is a heading: a word, where the others are numbers."""
     return any(map(str.isalpha, first)) and not _is_number(first) and bool(others) and all(map(_is_number, others))
-
-
-def _without(cells: list[str], column: int | None) -> list[str]:
-    return [cell.strip() for i, cell in enumerate(cells) if i != column]
 
 
 def _is_number(cell: str) -> bool:
@@ -220,19 +240,20 @@ class _CsvRows:
         self.add_label(line, cells)
         if not self.has_features:
             return
+        cells = self.content.features_of(cells)
         try:
             self.values.extend(map(float, cells))
         except ValueError:
-            bad = next(i for i, cell in enumerate(cells) if not _is_number(cell))
+            bad = next(k for k, cell in enumerate(cells) if not _is_number(cell))
             cell = cells[bad].strip()
             fault = f"{cell!r} is not a number" if cell else "the value is missing"
             raise ValueError(f"{self.place(-1, self.column_of(bad))}: {fault}") from None
 
     def add_label(self, line: int, cells: list[str]) -> None:
-        """Takes the label from the cells of a line."""
+        """Adds the label among the cells of a line."""
         self.lines.append(line)
         if self.column is not None:
-            label = cells.pop(self.column).strip()
+            label = cells[self.column].strip()
             if not label:
                 raise ValueError(f"{self.place(-1, self.column)}: the label is missing")
             self.codes.append(self._code_of(label))
@@ -256,7 +277,7 @@ class _CsvRows:
         return True
 
     def column_of(self, feature: int) -> int:
-        return feature + (self.column is not None and feature >= self.column)
+        return self.content.features[feature]
 
     def place(self, row: int, column: int) -> str:
         return f"line {self.lines[row]}, column {column + 1}"
@@ -321,11 +342,12 @@ class CsvSource(Source):
         *,
         delimiter: str = ",",
         label: str | int | None = -1,
+        columns: list[str] | None = None,
         dtype: Any = np.float64,
         hasher: Hasher | None = None,
     ) -> None:
         super().__init__(os.fspath(path))
-        self._path, self._delimiter, self._label = path, delimiter, label
+        self._path, self._delimiter, self._label, self._columns = path, delimiter, label, columns
         self._dtype, self._hasher = np.dtype(dtype), hasher
         if self.name == "-":
             raise ValueError("the standard input must be in svmlight's format to be read in batches, not CSV or TSV")
@@ -361,7 +383,7 @@ class CsvSource(Source):
         with naming(self._path), opened(self._path) as packed:
             if not packed.seekable():
                 raise ValueError("a pipe must be in svmlight's format to be read in batches, not CSV or TSV")
-            yield _Content(packed, self._delimiter, self._label), packed
+            yield _Content(packed, self._delimiter, self._label, self._columns), packed
 
     def _pieces(self, skip: int) -> Iterator[Batch]:
         with self._content() as (content, file):
@@ -407,7 +429,7 @@ class CsvSource(Source):
             content.check_width(line, cells)
             reader.add_label(line, cells)
             record: list[Any] = []
-            for feature, cell in enumerate(map(str.strip, cells)):
+            for feature, cell in enumerate(map(str.strip, content.features_of(cells))):
                 is_number = self._hasher.takes_numbers and _is_number(cell)
                 value = float(cell) if is_number else cell
                 if cell == "" or (is_number and not np.isfinite(value)):

@@ -59,6 +59,10 @@ def _duration(text: str) -> float:
     return float(text)
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def _column(text: str) -> str | int | None:
     with suppress(ValueError):
         return int(text)
@@ -90,6 +94,9 @@ _READING = [
     Option("--label --target COLUMN", None, _column, _NONE,
         "the column of a table that holds the labels: its name in the header, or its number, counted "
         "from 0, or from the end if negative; 'none' if there is none (default: the last)", -1),
+    Option("--columns NAMES", None, _names, _NONE,
+        "the columns of a table that are features, in this order: names with commas between them (default: all but the "
+        "label's); a table without labels then needs --label none"),
     Option("--hashing N", None, _ROWS, _NONE,
         "make N features of the columns of a table by hashing their names and, of strings, what they hold, as "
         "scikit-learn's FeatureHasher does: the same N for all that a model is to see"),

@@ -14,6 +14,8 @@ from pegasos._sources import Batch, Source, count, cut, open_source, whole_label
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pegasos._files import Path
     from pegasos._hashing import Hashing
     from pegasos._sources import Origin
@@ -124,6 +126,7 @@ def stream(
     batch_size: int = 1000,
     *,
     label: str | int | None = -1,
+    columns: Sequence[str] | None = None,
     format: str | None = None,
     dtype: Any = np.float64,
     n_features: int | None = None,
@@ -154,6 +157,9 @@ def stream(
         Where labels are. Of CSV, TSV, Parquet and Arrow the column, by its name or number, counted from 0, or from
         the end if negative. Of a ``.npy`` file the number of a column, or the path of another ``.npy`` file. In
         svmlight and ``.npz`` files they have a place of their own. None for no labels: ``y`` is None.
+    columns : sequence of str, default=None
+        The columns of a Parquet or Arrow table, or of a CSV or TSV file with a header, that are features, by their names
+        and in this order. What the others hold, but for the label, does not matter. None for all but the label's.
     format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path.
     dtype : {float64, float32}, default=float64
@@ -202,9 +208,10 @@ def stream(
         hashed: the message names the file, the line or row (counted from 0 where there are no lines) and the column.
         It comes when the place is reached, or before the first batch where the file is read before. Or ``n_features``
         or ``zero_based`` is left open for what cannot be read twice, the standard input and pipes; or there are
-        several ``passes`` over that.
+        several ``passes`` over that. Or ``columns`` names one that is not there, or twice, or that of the label, or is
+        given for what has no names.
     TypeError
-        ``source`` is none of these.
+        ``source`` is none of these, or ``columns`` no list of names.
     ImportError
         Parquet and Arrow need pyarrow: ``pip install "pegasos[arrow]"``.
 
@@ -257,6 +264,7 @@ def stream(
     found = open_source(
         source,
         label=label,
+        columns=columns,
         format=format,
         dtype=dtype,
         n_features=n_features,

@@ -30,13 +30,13 @@ _LEAST = 16
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
-def plain_reader(delimiter: str, n_columns: int, column: int | None) -> PlainReader | None:
-    """What reads plain blocks of so many columns, the label's that of this number; None where there is no pyarrow."""
+def plain_reader(delimiter: str, n_columns: int, label: int | None, features: list[int]) -> PlainReader | None:
+    """What reads blocks of so many columns, of which these hold labels and features; None where there is no pyarrow."""
     try:
         import pyarrow.csv
     except ImportError:
         return None
-    return PlainReader(pyarrow, delimiter, n_columns, column)
+    return PlainReader(pyarrow, delimiter, n_columns, label, features)
 
 
 class PlainReader:
@@ -46,12 +46,14 @@ class PlainReader:
     them, a label that is missing, or quotes but around a whole cell it says nothing.
     """
 
-    def __init__(self, pyarrow: Any, delimiter: str, n_columns: int, column: int | None) -> None:
+    def __init__(
+        self, pyarrow: Any, delimiter: str, n_columns: int, label: int | None, features: list[int]
+    ) -> None:
         self._pyarrow, self._ends = pyarrow, (delimiter.encode(), b"\n")
         names = [str(k) for k in range(n_columns)]
-        self._label = None if column is None else names.pop(column)
-        self._features = names
-        types = dict.fromkeys(names, pyarrow.float64())
+        self._label = None if label is None else names[label]
+        self._features = [names[k] for k in features]
+        types = dict.fromkeys(self._features, pyarrow.float64())
         if self._label is not None:
             types[self._label] = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         # A cell in quotes that holds nothing for which they are needed.
@@ -59,14 +61,12 @@ class PlainReader:
         self._quoted = re.compile(rf'(?<!{outer})"({inner}+)"(?!{outer})'.encode())
         options = pyarrow.csv
         # By one thread, as a block is too short for several, and in no blocks of its own.
-        self._reading = options.ReadOptions(
-            column_names=[str(k) for k in range(n_columns)], use_threads=False, block_size=2**31 - 1
-        )
+        self._reading = options.ReadOptions(column_names=names, use_threads=False, block_size=2**31 - 1)
         self._parsing = options.ParseOptions(delimiter=delimiter, quote_char=False)
         given: dict[str, Any] = {"column_types": types, "null_values": [], "strings_can_be_null": False}
-        self._all = options.ConvertOptions(**given)
+        self._all = options.ConvertOptions(**given, include_columns=list(types))
         # One column at least, for pyarrow takes none for all.
-        self._least = options.ConvertOptions(**given, include_columns=[self._label or names[0]])
+        self._least = options.ConvertOptions(**given, include_columns=[self._label or self._features[0]])
 
     def read(self, block: bytes, *, features: bool) -> Plain | None:
         """The rows of a block, with their features or without; None if it is not plain, or has but a few rows."""

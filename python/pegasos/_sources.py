@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -105,6 +106,39 @@ def count(name: str, value: Any, least: int = 1) -> int:
     if not least <= number < 2**63:
         raise ValueError(f"{name} must be at least {least} and less than 2**63, got {number}")
     return number
+
+
+def named(columns: Any) -> list[str] | None:
+    """The names of the columns that are to be features; None for all but the label's."""
+    if columns is None:
+        return None
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be a list of names, got {columns!r}")
+    names = list(columns)
+    for name, times in Counter(names).items():
+        if not isinstance(name, str):
+            raise TypeError(f"columns must be a list of names, got {name!r} among them")
+        if times > 1:
+            raise ValueError(f"columns must name each column once, got {name!r} {times} times")
+    if not names:
+        raise ValueError("columns must name one column at least, got none")
+    return names
+
+
+def features_of(columns: list[str] | None, names: list[str], label: int | None) -> list[int]:
+    """Where features stand in a table with columns of these names: those that are asked for, or all but the label."""
+    if columns is None:
+        return [k for k in range(len(names)) if k != label]
+    times, places = Counter(names), {name: k for k, name in enumerate(names)}
+    for name in columns:
+        if times[name] != 1:
+            raise ValueError(f"it has {times[name]} columns {name!r}; it has {', '.join(names)}")
+    if label is not None and names[label] in columns:
+        raise ValueError(
+            f"column {names[label]!r} holds the labels, it cannot be among columns; where there are no labels, label "
+            "must be None"
+        )
+    return [places[name] for name in columns]
 
 
 def part(X: Any, start: int, stop: int) -> Any:
@@ -348,6 +382,7 @@ def open_source(
     origin: Origin | Source,
     *,
     label: Any = -1,
+    columns: Any = None,
     format: str | None = None,
     dtype: Any = np.float64,
     n_features: int | None = None,
@@ -378,8 +413,11 @@ def open_source(
         )
     _check_goes_with(kind, "n_features", n_features is not None, ("svmlight", "pairs"))
     _check_goes_with(kind, "zero_based", zero_based != "auto", ("svmlight",))
-    _check_goes_with(kind, "hashing", hashing is not None, ("csv", "tsv", "parquet", "arrow"))
-    found = _opened(kind, origin, label, dtype, n_features, zero_based, hashing, n_jobs)
+    tables = ("csv", "tsv", "parquet", "arrow")
+    _check_goes_with(kind, "columns", columns is not None, tables)
+    _check_goes_with(kind, "hashing", hashing is not None, tables)
+    columns = named(columns)
+    found = _opened(kind, origin, label, columns, dtype, n_features, zero_based, hashing, n_jobs)
     if cache is None or cache is False:
         return found
     from pegasos._cache import CachedSource
@@ -388,6 +426,8 @@ def open_source(
         raise ValueError(f"cache must be None for {found.name}: nothing tells when it has become another")
     key = {"label": str(label), "format": kind, "dtype": np.dtype(dtype).name}
     key |= {"n_features": str(n_features), "zero_based": str(zero_based)}
+    if columns is not None:
+        key["columns"] = str(columns)
     if hashing is not None:
         from pegasos._hashing import Hasher
 
@@ -399,6 +439,7 @@ def _opened(
     kind: str,
     origin: Any,
     label: Any,
+    columns: list[str] | None,
     dtype: Any,
     n_features: int | None,
     zero_based: bool | Literal["auto"],
@@ -425,10 +466,12 @@ def _opened(
     if kind in ("csv", "tsv"):
         from pegasos._csv import CsvSource
 
-        return CsvSource(origin, delimiter="," if kind == "csv" else "\t", label=label, dtype=dtype, hasher=hasher)
+        delimiter = "," if kind == "csv" else "\t"
+        return CsvSource(origin, delimiter=delimiter, label=label, columns=columns, dtype=dtype, hasher=hasher)
     from pegasos._arrow import ArrowSource
 
-    return ArrowSource(origin, format="parquet" if kind == "parquet" else "ipc", label=label, dtype=dtype, hasher=hasher)
+    format = "parquet" if kind == "parquet" else "ipc"
+    return ArrowSource(origin, format=format, label=label, columns=columns, dtype=dtype, hasher=hasher)
 
 
 def _check_goes_with(kind: str, name: str, given: bool, kinds: tuple[str, ...]) -> None:

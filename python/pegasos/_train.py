@@ -126,11 +126,12 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
 
 def _examples(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """All of them."""
-    if arguments.n_features is None:
-        how = {name: getattr(arguments, name) for name in ("label", "format", "hashing")}
-        return io.read(arguments.data, **how)[:2]
-    if (arguments.format or format_of(arguments.data)) != "svmlight":
+    is_svmlight = (arguments.format or format_of(arguments.data)) == "svmlight"
+    if arguments.n_features is not None and not is_svmlight:
         raise ValueError("--n-features is for svmlight files, others say how many features they have")
+    if arguments.n_features is None or arguments.columns is not None:
+        how = {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
+        return io.read(arguments.data, **how)[:2]
     return io.load_svmlight(arguments.data, n_features=arguments.n_features)
 
 
@@ -177,6 +178,7 @@ class _Course:
         self.source: Source = open_source(
             arguments.data,
             label=arguments.label,
+            columns=arguments.columns,
             format=arguments.format,
             dtype=np.float32 if arguments.float32 else np.float64,
             n_features=arguments.n_features,

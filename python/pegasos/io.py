@@ -19,10 +19,12 @@ from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._csv import Lines, label_column, read_csv
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
-from pegasos._sources import FORMATS, format_of, open_source, stacked
+from pegasos._sources import FORMATS, format_of, named, open_source, stacked
 from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scipy.sparse import csr_matrix
     from sklearn.pipeline import Pipeline
 
@@ -185,6 +187,7 @@ def read(
     path: Path,
     *,
     label: str | int | None = -1,
+    columns: Sequence[str] | None = None,
     model: Any = None,
     format: str | None = None,
     hashing: Hashing | None = None,
@@ -213,11 +216,14 @@ def read(
     label : str, int or None, default=-1
         The column of a table that holds the labels: its name, or its number, counted from 0, or from the end if
         negative. None if there are no labels, in any format.
+    columns : sequence of str, default=None
+        The columns of a table with names that are features, as by `stream`. The first line of a CSV or TSV file is then a
+        header.
     model : fitted estimator, default=None
         The model that the examples are for. It tells how many features there must be, so that an
         svmlight file need not mention the last, and whether labels are strings. Labels may then be
         missing: ``y`` is None for a table with as many columns as the model has features,
-        if ``label`` is left at -1, and for an NPZ file without ``y``. Features of a sparse file that the model does
+        if ``label`` is left at -1 and ``columns`` at None, and for an NPZ file without ``y``. Features of a sparse file that the model does
         not know are left out, with a warning.
     format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
@@ -272,25 +278,35 @@ def read(
     kind = format or _format_of(path)
     if kind in ("svmlight", "npz") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
-    if hashing is not None or kind not in ("svmlight", "csv", "tsv", "npz"):
-        found = _of_source(path, label, model, format, hashing)
+    is_text = kind in ("csv", "tsv")
+    if hashing is not None or not (is_text or (kind in ("svmlight", "npz") and columns is None)):
+        found = _of_source(path, label, columns, model, format, hashing)
     elif kind == "svmlight":
         X, y = load_svmlight(path)
         found = Table(X, None if label is None else y, None)
     else:
+        names = named(columns)
         with naming(path):
             if kind == "npz":
                 found = _read_npz(path, label, model)
             else:
-                found = Table(*read_csv(path, "\t" if kind == "tsv" else ",", label, model))
+                found = Table(*read_csv(path, "\t" if kind == "tsv" else ",", label, names, model))
     with naming(path):
         return _fitting(found, model)
 
 
-def _of_source(path: Path, label: str | int | None, model: Any, format: str | None, hashing: Hashing | None) -> Table:
+def _of_source(
+    path: Path,
+    label: str | int | None,
+    columns: Sequence[str] | None,
+    model: Any,
+    format: str | None,
+    hashing: Hashing | None,
+) -> Table:
     """All batches of a source, one below the other."""
-    source = open_source(path, label=label, format=format, hashing=hashing)
-    if model is not None and label == -1 and source.n_features == model.n_features_in_ - 1:
+    source = open_source(path, label=label, columns=columns, format=format, hashing=hashing)
+    is_default = label == -1 and columns is None
+    if model is not None and is_default and source.n_features == model.n_features_in_ - 1:
         # There is no label.
         source = open_source(path, label=None, format=format, hashing=hashing)
     return Table(*stacked(list(source.batches(_BATCH))), None)
@@ -320,6 +336,7 @@ def read_for(
     path: Path,
     *,
     label: str | int | None = -1,
+    columns: Sequence[str] | None = None,
     format: str | None = None,
     hashing: Hashing | None = None,
 ) -> Table:
@@ -328,14 +345,17 @@ def read_for(
     Texts are the lines of a file, or the one column of a CSV or TSV file beside the label.
     """
     if model.takes_texts:
+        if columns is not None:
+            raise ValueError("columns is for tables of features, the model takes texts")
         with naming(path), opened(path) as file:
             kind = format or os.path.basename(path).lower().rpartition(".")[2]
             if kind not in ("csv", "tsv"):
                 return Table([line.rstrip("\r\n") for line in Lines(file)], None, None)
             lines = csv.reader(Lines(file), delimiter="\t" if kind == "tsv" else ",", strict=True)
             return _texts_of([cells for cells in lines if cells], label, model)
-    if hashing is not None or (format or _format_of(path)) != "svmlight" or label not in (-1, None):
-        return read(path, label=label, model=model, format=format, hashing=hashing)
+    is_table = hashing is not None or columns is not None or label not in (-1, None)
+    if is_table or (format or _format_of(path)) != "svmlight":
+        return read(path, label=label, columns=columns, model=model, format=format, hashing=hashing)
     found = arrays(path)
     X = Csr(found.data, found.indices, found.indptr, (len(found.indptr) - 1, found.n_features))
     with naming(path):

@@ -42,18 +42,18 @@ def by_both(read: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return found
 
 
-def every_way(path: Path, label: Any, skip: int, dtype: Any) -> dict[str, Any]:
+def every_way(path: Path, skip: int = 0, dtype: Any = np.float64, **how: Any) -> dict[str, Any]:
     """The calls that read a CSV file."""
 
     def streamed() -> list[Any]:
-        return [a for pair in io.stream(path, 7, label=label, skip=skip, dtype=dtype, n_jobs=1) for a in pair]
+        return [a for pair in io.stream(path, 7, **how, skip=skip, dtype=dtype, n_jobs=1) for a in pair]
 
     def pieces() -> list[Any]:
-        source = CsvSource(path, label=label, dtype=dtype, delimiter="\t" if ".tsv" in path.name else ",")
+        source = CsvSource(path, **how, dtype=dtype, delimiter="\t" if ".tsv" in path.name else ",")
         source.prepare()
         return [source.n_rows, source.n_features, *(a for pair in source._pieces(skip) for a in pair)]
 
-    return {"read": lambda: io.read(path, label=label), "stream": streamed, "pieces": pieces}
+    return {"read": lambda: io.read(path, **how), "stream": streamed, "pieces": pieces}
 
 
 #: Numbers that some readers round wrongly, or take for none.
@@ -89,8 +89,8 @@ def number(rng: np.random.Generator) -> str:
     return [repr(value), f"{value:.17g}", f"{value:.30e}"][rng.integers(3)]
 
 
-def hostile(seed: int) -> tuple[bytes, Any]:
-    """A table with some faults, or none, and where its labels are."""
+def hostile(seed: int) -> tuple[bytes, dict[str, Any]]:
+    """A table with some faults, or none, and how it is to be read."""
     rng = np.random.default_rng(seed)
     n_rows, n_columns = int(rng.integers(1, 40)), int(rng.integers(1, 5))
     labels = LABELS[rng.integers(len(LABELS))]
@@ -105,8 +105,12 @@ def hostile(seed: int) -> tuple[bytes, Any]:
             row.append(cell)
         else:
             row[rng.integers(len(row))] = cell
+    names, columns = [f"c{k}" for k in range(n_columns)], None
     if label == "c0" or rng.integers(2):
-        rows.insert(0, [f"c{k}" for k in range(n_columns)])
+        rows.insert(0, names)
+        features = [name for k, name in enumerate(names) if k != place]
+        if features and rng.integers(3) == 0:
+            columns = rng.permutation(features)[: rng.integers(1, 4)].tolist()
     end = ["\n", "\n", "\r\n", "\r"][rng.integers(4)]
     lines = [",".join(row) + end for row in rows]
     if rng.integers(5) == 0:
@@ -118,17 +122,17 @@ def hostile(seed: int) -> tuple[bytes, Any]:
     if rng.integers(15) == 0:
         at = rng.integers(len(content))
         content = content[:at] + b"\xff" + content[at:]
-    return content, label
+    return content, {"label": label, "columns": columns}
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_same_by_both(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for part in range(5):
-        content, label = hostile(5 * seed + part)
+        content, how = hostile(5 * seed + part)
         monkeypatch.setattr(_csv, "_BLOCK", [40, 150, 10**6][part % 3])
         path = tmp_path / ("a.csv" if part % 2 else "a.tsv")
         path.write_bytes(content if part % 2 else content.replace(b",", b"\t"))
-        for read in every_way(path, label, skip=seed % 4 * 9, dtype=[np.float64, np.float32][seed % 2]).values():
+        for read in every_way(path, seed % 4 * 9, [np.float64, np.float32][seed % 2], **how).values():
             by_both(read, monkeypatch)
 
 
@@ -146,7 +150,7 @@ ROWS = b"1,2,a\n" * 20
     ],
 )
 def test_plain_blocks_go_through_pyarrow(block: bytes, numbers: list[float], labels: str) -> None:
-    reader = _plain.plain_reader(",", 3, 2)
+    reader = _plain.plain_reader(",", 3, 2, [0, 1])
     assert reader is not None
     found = reader.read(block, features=True)
     assert found is not None and found.X is not None and found.codes is not None
@@ -164,7 +168,7 @@ def test_plain_blocks_go_through_pyarrow(block: bytes, numbers: list[float], lab
     ],
 )  # fmt: skip
 def test_other_blocks_are_pythons(line: bytes) -> None:
-    reader = _plain.plain_reader(",", 3, 2)
+    reader = _plain.plain_reader(",", 3, 2, [0, 1])
     assert reader is not None
     assert reader.read(ROWS, features=True) is not None
     assert reader.read(ROWS + line + ROWS, features=True) is None
@@ -173,7 +177,7 @@ def test_other_blocks_are_pythons(line: bytes) -> None:
 
 def test_rows_of_many_columns_are_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_plain, "_LEAST", 16)
-    reader = _plain.plain_reader(",", 3, 2)
+    reader = _plain.plain_reader(",", 3, 2, [0, 1])
     assert reader is not None
     assert reader.read(b"1,2,a\n" * 15, features=True) is None
     assert reader.read(b"1,2,a\n" * 16, features=True) is not None
@@ -210,7 +214,7 @@ def test_files_that_blocks_cut(content: bytes, skip: int, tmp_path: Path, monkey
     monkeypatch.setattr(_csv, "_LONGEST_LINE", 200_000)
     for path, packed in ((tmp_path / "a.csv", content), (tmp_path / "a.csv.gz", gzip.compress(content))):
         path.write_bytes(packed)
-        found = {way: by_both(read, monkeypatch) for way, read in every_way(path, -1, skip, np.float64).items()}
+        found = {way: by_both(read, monkeypatch) for way, read in every_way(path, skip).items()}
         with monkeypatch.context() as uncut:
             uncut.setattr(_csv, "_BLOCK", 10**6)
             assert found["read"] == by_both(lambda: io.read(path), uncut)

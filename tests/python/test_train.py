@@ -98,6 +98,31 @@ def test_parquet(run: Any) -> None:
     assert_refused(run("train big.parquet --target word --passes 1 -o model"), "has 0 columns 'word'")
 
 
+def test_columns(run: Any, here: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = {"id": [f"no {k}" for k in range(len(Y))]} | {name: X[:, k] for k, name in enumerate("abcd")} | {"answer": Y}
+    parquet.write_table(arrow.table(table), "wide.parquet")
+    rows = zip(*(map(str, column) for column in table.values()), strict=True)
+    (here / "wide.csv").write_text("\n".join(",".join(row) for row in [tuple(table), *rows]) + "\n")
+    np.save("three.npy", np.c_[X, Y][:, [3, 0, 1, 4]].copy())
+    for how in ("--seed 0", "--seed 3 --passes 2 --window 128"):
+        weights = trained(run, f"three.npy {how}").coef_
+        for data in ("wide.parquet", "wide.csv"):
+            model = trained(run, f"{data} {how} --columns d,a,b")
+            assert (model.coef_ == weights).all()
+            expected = model.predict(X[:, [3, 0, 1]])
+            assert run(f"predict model {data} --columns d,a,b") == (0, "".join(f"{label}\n" for label in expected), "")
+            assert run(f"predict model {data} --columns d,a,b --label none")[1] == run(f"predict model {data} --columns d,a,b")[1]
+            assert run(f"evaluate model {data} --columns d,a,b")[1].startswith(f"accuracy {np.mean(expected == Y):.4f}")
+            assert_refused(run(f"train {data} {how} -o model --columns d,answer"), "column 'answer' holds the labels")
+            assert_refused(run(f"train {data} {how} -o model --columns d,x"), "has 0 columns 'x'")
+            assert_refused(run(f"predict model {data} --columns d,a"), "have 2 features, those of the model have 3")
+        for options in ("", "--n-features 4"):
+            assert_refused(run(f"train three.svm {how} -o model --columns d {options}"), "columns goes with csv, tsv, parquet")
+
+
 def test_whatever_passes_can_read_is_read_at_once_too(run: Any, capsys: Any) -> None:
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
