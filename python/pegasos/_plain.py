@@ -24,7 +24,7 @@ class Plain(NamedTuple):
 
 
 #: Rows of a block, at least: where there are fewer, columns cost more than what they hold.
-_LEAST = 16
+_LEAST = 32
 
 #: A carriage return that ends a line by itself.
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
@@ -56,9 +56,6 @@ class PlainReader:
         types = dict.fromkeys(self._features, pyarrow.float64())
         if self._label is not None:
             types[self._label] = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        # A cell in quotes that holds nothing for which they are needed.
-        inner, outer = rf'[^"{delimiter}\r\n]', rf"[^{delimiter}\r\n]"
-        self._quoted = re.compile(rf'(?<!{outer})"({inner}+)"(?!{outer})'.encode())
         options = pyarrow.csv
         # By one thread, as a block is too short for several, and in no blocks of its own.
         self._reading = options.ReadOptions(column_names=names, use_threads=False, block_size=2**31 - 1)
@@ -75,9 +72,11 @@ class PlainReader:
         if n_rows < _LEAST or self._has_long_cells(block):
             return None
         if b'"' in block:
-            block = self._quoted.sub(rb"\1", block)
+            if not self._has_plain_quotes(block):
+                return None
+            block = block.translate(None, b'"')
         # pyarrow passes over a byte-order mark wherever it begins.
-        if b'"' in block or _LONE_RETURN.search(block) or block.startswith(codecs.BOM_UTF8):
+        if _LONE_RETURN.search(block) or block.startswith(codecs.BOM_UTF8):
             return None
         try:
             if not block.isascii():
@@ -99,6 +98,22 @@ class PlainReader:
         for k, name in enumerate(self._features):
             X[:, k] = _numbers(table.column(name).combine_chunks(), np.float64)
         return Plain(n_rows, X, kinds, codes) if np.isfinite(X).all() else None
+
+    def _has_plain_quotes(self, block: bytes) -> bool:
+        """Whether all quotes stand around whole cells, in which there is something, but nothing that needs them."""
+        read = np.frombuffer(block, np.uint8)
+        is_end, is_quote = np.isin(read, np.frombuffer(b"\r".join(self._ends), np.uint8)), read == ord('"')
+        quotes = np.flatnonzero(is_quote)
+        if len(quotes) % 2:
+            return False
+        first, last = quotes[::2], quotes[1::2]
+        # With an end before the block and one behind.
+        around = np.concatenate([[True], is_end, [True]])
+        # Odd from the first of two on and until the second, though it overflows.
+        is_inside = np.cumsum(is_quote, dtype=np.uint8) & 1
+        return bool(
+            around[first].all() and around[last + 2].all() and (last - first > 1).all() and not (is_end & is_inside).any()
+        )
 
     def _has_long_cells(self, block: bytes) -> bool:
         """Whether there may be a cell that is too long for Python: it would hold one of these stretches."""

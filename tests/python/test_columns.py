@@ -18,7 +18,6 @@ from pegasos._sources import open_source
 from pegasos.io import read, stream
 
 
-
 def mixed(folder: Path, ending: str) -> Path:
     """A table of words beside numbers, which only some are to see."""
     columns = {"id": [f"no {k}" for k in range(N)]} | {name: DENSE[:, k] for k, name in enumerate(NAMES)}

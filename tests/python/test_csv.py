@@ -145,6 +145,7 @@ ROWS = b"1,2,a\n" * 20
         (b"1,2,a\n3,4,b", [1, 2, 3, 4], "ab"),
         (b"1,2,a\r\n3,4,b\r\n", [1, 2, 3, 4], "ab"),
         (b'"1",2,"a"\n3,"4","b"\n', [1, 2, 3, 4], "ab"),
+        (b'"1","2","a"\r\n"3","4","b"', [1, 2, 3, 4], "ab"),
         (b" 1, 2 ,a \n+3,4e0, b\n", [1, 2, 3, 4], "ab"),
         ("1,2,\u00e9\n3,4,\u00a0b\n".encode(), [1, 2, 3, 4], "\u00e9b"),
     ],
@@ -164,7 +165,8 @@ def test_plain_blocks_go_through_pyarrow(block: bytes, numbers: list[float], lab
     "line",
     [
         b"\n", b"1,2\n", b"1,2,a,b\n", b"1,2,\n", b"1,,a\n", b"1,nan,a\n", b"1,1e999,a\n", b"1,x,a\n", b'1,2,"a\nb"\n', b'1,2,"a"b\n',
-        b'1,2,"a,b"\n', b'1, "2",a\n', b"1,2,a\r", b"1,2,\xff\n", b"1,1_0,a\n", b"1,2,\xc2\xa0\n", b"1," + b"0" * 200_000 + b",a\n",
+        b'1,2,"a,b"\n', b'1, "2",a\n', b'1,2,"a""b"\n', b'1,2,"a" "b"\n', b'1,2,"a"b"c"\n', b'"1",2,a"b\n', b'"",2,a\n',
+        b"1,2,a\r", b"1,2,\xff\n", b"1,1_0,a\n", b"1,2,\xc2\xa0\n", b"1," + b"0" * 200_000 + b",a\n",
     ],
 )  # fmt: skip
 def test_other_blocks_are_pythons(line: bytes) -> None:
