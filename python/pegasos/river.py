@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 from pegasos import _kernel, _linear
 from pegasos._calibration import Calibration, Scored, most_rows
-from pegasos._core import Hasher
+from pegasos._core import Hasher, Odds
 
 try:
     from river import base
@@ -40,22 +40,22 @@ _ANEW = 0.1
 
 
 class _Map:
-    """Scores of one example to probabilities: what a ``Calibration`` does, by sigmoids without arrays."""
+    """Scores of one example to probabilities: what a ``Calibration`` does, of two classes and by sigmoids without arrays."""
 
     def __init__(self, calibration: Calibration) -> None:
         self.calibration = calibration
+        #: Of two classes.
+        self.odds: Odds | None = None
+        if calibration.n_classes == 2:
+            self.odds = Odds(calibration.method, calibration.parts[0].ravel().tolist())
         parts = calibration.parts if calibration.method == "sigmoid" else []
         self.sigmoids: list[list[float]] = [part.tolist() for part in parts]
 
     def probabilities(self, scores: list[float]) -> list[float]:
-        """Of all classes."""
+        """Of all classes, more than two."""
         if not self.sigmoids:
             found: list[float] = self.calibration.probabilities(np.array([scores]))[0].tolist()
             return found
-        if len(scores) == 1:
-            a, b = self.sigmoids[0]
-            p = _logistic(-(a * scores[0] + b))
-            return [1.0 - p, p]
         each = [_logistic(-(a * score + b)) for score, (a, b) in zip(scores, self.sigmoids, strict=True)]
         total = sum(each)
         return [p / total for p in each] if total > 0.0 else [1.0 / len(each)] * len(each)
@@ -107,6 +107,11 @@ class _Notes:
         Scores shrink as 1/t when a stream begins. With all of them the log loss of the default models on river's Phishing and
         ImageSegments was higher by 13 to 74%, with the last tenth by 7 to 18%.
         """
+        if self.count >= self.due:
+            self._learn()
+        return self._found
+
+    def _learn(self) -> None:
         before = self.known
         while self.count >= self.due:
             self.known = self.due
@@ -115,7 +120,6 @@ class _Notes:
             scored = self.scored(self.known - self.known // 2, self.count - self.known)
             found = Calibration.of(self.method, scored.scores, scored.codes, self.n_classes)
             self._found = _Map(found)
-        return self._found
 
 
 class _StreamClassifier(base.MiniBatchClassifier):
@@ -271,8 +275,10 @@ class _StreamClassifier(base.MiniBatchClassifier):
         found = self._own_map or (self._notes and self._notes.map())
         if not found:
             raise NotImplementedError("probabilities need calibration='sigmoid', 'temperature' or 'isotonic'")
-        scores = self._estimator._trainer.scores_one(self._hasher, x)  # type: ignore[union-attr]
-        return dict(zip(labels, found.probabilities(scores)))
+        trainer = self._estimator._trainer  # type: ignore[union-attr]
+        if found.odds:
+            return found.odds.probabilities(trainer, self._hasher, x, labels)
+        return dict(zip(labels, found.probabilities(trainer.scores_one(self._hasher, x))))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a frame, one after the other.

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 import pegasos
 from pegasos import _core
 from pegasos._calibration import Calibration
+from pegasos._core import Odds
 from pegasos.river import KernelPegasosClassifier, PegasosClassifier, _Notes
 
 MODELS = {
@@ -436,3 +437,44 @@ def test_without_river(run_script):
     text = "import sys\nsys.modules['river'] = None\nimport pegasos\npegasos.river\n"
     done = run_script(text)
     assert done.returncode != 0 and "pip install 'pegasos[river]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("method", "parts"),
+    [
+        ("sigmoid", [[-1.0, 0.0], [-3.5, 0.25], [1e300, -2.0], [0.0, 1e4], [0.0, -1e4], [-1e300, 700.0]]),
+        ("temperature", [[0.0], [0.3], [2.5], [1e300]]),
+        (
+            "isotonic",
+            [
+                [[0.0], [0.5]],
+                [[-1.0, 2.0], [0.1, 0.9]],
+                [[-1.0, 0.1, 0.1, 0.4, 3.0], [0.1, 0.2, 0.6, 0.6, 0.9]],
+                [[-1e-300, 0.0, 5e-324], [0.1, 0.2, 0.8]],
+            ],
+        ),
+    ],
+)
+def test_odds_are_those_of_a_calibration(method, parts):
+    model = learned(PegasosClassifier("log_loss"), examples(60, classes=("no", "yes")))
+    trainer, hasher = model._estimator._trainer, model._hasher
+    sizes = [0.0, 1e-320, 1e-9, 0.01, 0.1, 1.0, 3.0, 40.0, 1e4, 1e200]
+    rows = [{"f0": sign * size} for sign in (1.0, -1.0) for size in sizes]
+    for part in map(np.array, parts):
+        odds = pickle.loads(pickle.dumps(Odds(method, part.ravel().tolist())))
+        for x in rows:
+            scores = np.array([trainer.scores_one(hasher, x)])
+            with np.errstate(over="ignore", invalid="ignore"):
+                want = Calibration(method, 2, False, [part]).probabilities(scores)[0]
+            found = odds.probabilities(trainer, hasher, x, ["no", "yes"])
+            assert list(found) == ["no", "yes"]
+            np.testing.assert_allclose(list(found.values()), want, rtol=1e-13, atol=0.0 if method == "isotonic" else 1e-15)
+
+
+def test_odds_that_are_none():
+    for method, part in (("sigmoid", [1.0]), ("temperature", []), ("isotonic", []), ("isotonic", [1.0, 2.0, 3.0]), ("platt", [1.0])):
+        with pytest.raises(ValueError, match=f'there is no calibration "{method}" of {len(part)} numbers'):
+            Odds(method, part)
+    model = learned(PegasosClassifier("log_loss"), examples(60, classes=("north", "east", "south")))
+    with pytest.raises(ValueError, match="odds are those of two classes"):
+        Odds("temperature", [1.0]).probabilities(model._estimator._trainer, model._hasher, {"f0": 1.0}, ["a", "b"])
