@@ -31,6 +31,8 @@
 mod faults;
 mod lines;
 mod number;
+#[cfg(feature = "python")]
+mod places;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -41,8 +43,10 @@ use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::{memory, threads};
 
-use lines::{Columns, Found, LONGEST_LINE, Meaning, ROWS, Stop, room};
+use lines::{Columns, Found, LONGEST_LINE, Meaning, Stop, room};
 pub use number::Decimal;
+#[cfg(feature = "python")]
+pub(crate) use places::{Places, Slots};
 
 /// Where indices begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +146,9 @@ pub fn read<S: Decimal>(path: impl AsRef<Path>, options: Options) -> Result<Rows
         _ => error,
     })
 }
+
+/// Whose memory it is, for errors.
+pub(crate) const ROWS: &str = "the rows of the file";
 
 /// Bytes that are read at a time.
 const BLOCK: usize = 1 << 20;
@@ -330,8 +337,7 @@ impl<S: Decimal> Parser<S> {
                 parser.last_line()?;
                 block = behind;
             }
-            let end = block.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-            let (lines, line) = block.split_at(end);
+            let (lines, line) = whole_lines(block);
             parser.lines(lines)?;
             parser.keep(line)
         })
@@ -486,14 +492,19 @@ impl<S: Decimal> Parser<S> {
         read
     }
 
+    /// Takes the byte-order mark off the first line.
+    fn begin(&mut self, text: &mut &[u8]) {
+        if !std::mem::replace(&mut self.begun, true) {
+            *text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        }
+    }
+
     /// Reads whole lines.
     fn lines(&mut self, mut text: &[u8]) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
         }
-        if !std::mem::replace(&mut self.begun, true) {
-            text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
-        }
+        self.begin(&mut text);
         let threads = threads::count();
         if threads > 1 && text.len() > PIECE {
             return self.lines_side_by_side(text, threads);
@@ -554,6 +565,11 @@ fn error(stop: Stop, text: &[u8], lines: usize) -> Error {
         }
         Stop::Wide(_) => unreachable!("columns are made wide where they are read"),
     }
+}
+
+/// Whole lines, and the beginning of the one behind them.
+fn whole_lines(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1))
 }
 
 /// Whole lines of about so many bytes, and those behind them.

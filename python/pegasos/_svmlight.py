@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pegasos._core import Svmlight
+from pegasos._core import Loader, Svmlight
 from pegasos._files import naming, opened, position, size_of
 from pegasos._sources import Misjudged, Source, count, whole_labels
 from pegasos._threads import thread_count
@@ -108,11 +108,12 @@ def arrays(
     (3, array([ 1, -1]))
     """
     threads = thread_count(n_jobs)
-    parser = Svmlight(_name(dtype), _base(zero_based), _count("n_features", n_features), threads=threads)
+    options = _name(dtype), _base(zero_based), _count("n_features", n_features)
+    loader = Loader(*options, n_bytes=size_of(path) or 0, threads=threads)
     with naming(path), opened(path) as file, closing(_blocks(file, threads)) as blocks:
         for block in blocks:
-            parser.push(block)
-        return _with_labels(*parser.finish())
+            loader.push(block)
+        return _with_labels(*loader.finish())
 
 
 def load_svmlight(

@@ -8,7 +8,8 @@
 //! * [`Hasher`](hasher::Hasher) makes rows of dictionaries, which trainers learn from one at a time ([`single`]);
 //!   [`Odds`](single::Odds) makes probabilities of their scores.
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
-//! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text.
+//! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text, batch by batch; [`Loader`](loader::Loader) makes
+//!   large ones of all of it.
 //! * The interpreter is released while numbers are computed, in pieces of about 50 ms, and Ctrl-C is looked for in between
 //!   ([`work`]).
 //! * It does without the interpreter's lock where there is none: every class is frozen, what changes is behind a lock of its
@@ -19,6 +20,7 @@ mod examples;
 mod hasher;
 mod kernel;
 mod linear;
+mod loader;
 mod metric;
 mod model;
 mod parts;
@@ -263,6 +265,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::read_model, m)?)?;
     m.add_function(wrap_pyfunction!(model::model_bytes, m)?)?;
     m.add_class::<svmlight::Svmlight>()?;
+    m.add_class::<loader::Loader>()?;
     m.add_function(wrap_pyfunction!(metric::agop_of, m)?)?;
     m.add_function(wrap_pyfunction!(metric::gradients_of, m)?)?;
     m.add_function(wrap_pyfunction!(shapley::shapley_of, m)?)?;

@@ -37,8 +37,18 @@ macro_rules! either {
     };
 }
 
+/// `zero_based` is None where the indices tell, `n_features` where the largest does.
+pub(super) fn options(zero_based: Option<bool>, n_features: Option<usize>) -> Options {
+    let base = match zero_based {
+        None => Base::Auto,
+        Some(true) => Base::Zero,
+        Some(false) => Base::One,
+    };
+    Options { base, n_features }
+}
+
 /// Does one thing, with the interpreter released.
-fn once<T: Send>(py: Python<'_>, mut f: impl FnMut() -> Result<T, Error> + Send) -> PyResult<T> {
+pub(super) fn once<T: Send>(py: Python<'_>, mut f: impl FnMut() -> Result<T, Error> + Send) -> PyResult<T> {
     let mut result = None;
     work(py, 1, &mut |_| Ok(()), &mut |_| {
         result = Some(f()?);
@@ -51,7 +61,7 @@ fn once<T: Send>(py: Python<'_>, mut f: impl FnMut() -> Result<T, Error> + Send)
 }
 
 /// Values, columns, ends of rows, the number of features, labels.
-type Arrays<'py> =
+pub(super) type Arrays<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyArray1<f64>>);
 
 fn arrays<S: Decimal + Element>(py: Python<'_>, rows: Rows<S>) -> Arrays<'_> {
@@ -78,13 +88,12 @@ impl Svmlight {
     }
 }
 
-fn handed_out() -> Error {
+pub(super) fn handed_out() -> Error {
     Error::parameter("the parser", "one that is finished", "one that holds rows")
 }
 
 #[pymethods]
 impl Svmlight {
-    /// `zero_based` is None where the indices tell, `n_features` where the largest does.
     #[new]
     #[pyo3(signature = (dtype, zero_based, n_features, *, threads = 1))]
     fn new(
@@ -93,12 +102,7 @@ impl Svmlight {
         n_features: Option<usize>,
         threads: usize,
     ) -> PyResult<Self> {
-        let base = match zero_based {
-            None => Base::Auto,
-            Some(true) => Base::Zero,
-            Some(false) => Base::One,
-        };
-        let options = Options { base, n_features };
+        let options = options(zero_based, n_features);
         let parser = match dtype {
             "float32" => Either::F32(Parser::new(options)?),
             "float64" => Either::F64(Parser::new(options)?),

@@ -1,5 +1,6 @@
 //! Whole lines of text to rows: the loop that everything else waits for, and what is wrong with a line.
 
+use super::ROWS;
 use super::faults::{index, is_separator, long, too_long, wrong_index};
 use super::number::{Decimal, few_digits, short, word};
 use crate::error::Error;
@@ -69,9 +70,6 @@ impl Columns {
         }
     }
 }
-
-/// Whose memory it is, for errors.
-pub(super) const ROWS: &str = "the rows of the file";
 
 /// Makes room for so many more.
 pub(super) fn room<T>(vec: &mut Vec<T>, more: usize) -> Result<(), Error> {
@@ -185,7 +183,7 @@ impl<S: Decimal> Found<S> {
         Ok(())
     }
 
-    fn cover(&mut self, least: i64, largest: i64) {
+    pub(super) fn cover(&mut self, least: i64, largest: i64) {
         let (low, high) = self.range.unwrap_or((least, largest));
         self.range = Some((low.min(least), high.max(largest)));
     }
@@ -297,10 +295,17 @@ impl<S: Decimal> Found<S> {
             ascends &= column > last;
             last = column;
             let value;
-            (value, at) = match short::<S>(text, at) {
-                Some((value, end)) if is_separator(text[end]) => (value, end),
-                _ => long(text, at, "value")?,
-            };
+            let two = word(text, at);
+            let digit = (two as u8).wrapping_sub(b'0');
+            if digit < 10 && is_separator((two >> 8) as u8) {
+                value = S::digit(digit);
+                at += 1;
+            } else {
+                (value, at) = match short::<S>(text, at) {
+                    Some((value, end)) if is_separator(text[end]) => (value, end),
+                    _ => long(text, at, "value")?,
+                };
+            }
             columns.push(column);
             self.values.push(value);
         }

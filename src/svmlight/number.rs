@@ -10,6 +10,9 @@ pub trait Decimal: Scalar {
     /// The nearest number to a decimal whose nearest f64 is `nearest`, where that tells.
     #[doc(hidden)]
     fn told_by(nearest: f64) -> Option<Self>;
+    /// A number of one digit.
+    #[doc(hidden)]
+    fn digit(digit: u8) -> Self;
     /// Whether it is neither NaN nor infinite.
     #[doc(hidden)]
     fn is_finite(self) -> bool;
@@ -22,6 +25,10 @@ impl Decimal for f64 {
     #[inline(always)]
     fn told_by(nearest: f64) -> Option<Self> {
         Some(nearest)
+    }
+    #[inline(always)]
+    fn digit(digit: u8) -> Self {
+        digit.into()
     }
     fn is_finite(self) -> bool {
         self.is_finite()
@@ -41,6 +48,10 @@ impl Decimal for f32 {
         let is_normal = nearest == 0.0
             || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&nearest.abs());
         (is_normal && !is_middle).then_some(nearest as f32)
+    }
+    #[inline(always)]
+    fn digit(digit: u8) -> Self {
+        digit.into()
     }
     fn is_finite(self) -> bool {
         self.is_finite()
