@@ -38,7 +38,8 @@ fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "rayon")]
     if count > 1 && self::count() > 1 {
         use rayon::prelude::*;
-        return (0..count).into_par_iter().for_each(task);
+        // Each by itself, for whoever has nothing to do.
+        return (0..count).into_par_iter().with_max_len(1).for_each(task);
     }
     (0..count).for_each(task);
 }

@@ -166,8 +166,8 @@ impl<S: Decimal + Element> Loading<S> {
         let values = &mut values.as_slice_mut()?[at.0.clone()];
         let labels = &mut labels.as_slice_mut()?[at.1];
         let (parser, so_far) = (&mut self.parser, self.features);
-        let mut push = |columns| {
-            let mut places = Some(Places { values, columns, labels, so_far });
+        let mut push = |slots| {
+            let mut places = Some(Places { values, labels, slots, so_far });
             once(py, || match places.take() {
                 Some(places) => pool.run(|| parser.push_placing(block, places)),
                 None => unreachable!("it is called once"),

@@ -295,17 +295,10 @@ impl<S: Decimal> Found<S> {
             ascends &= column > last;
             last = column;
             let value;
-            let two = word(text, at);
-            let digit = (two as u8).wrapping_sub(b'0');
-            if digit < 10 && is_separator((two >> 8) as u8) {
-                value = S::digit(digit);
-                at += 1;
-            } else {
-                (value, at) = match short::<S>(text, at) {
-                    Some((value, end)) if is_separator(text[end]) => (value, end),
-                    _ => long(text, at, "value")?,
-                };
-            }
+            (value, at) = match short::<S>(text, at) {
+                Some((value, end)) if is_separator(text[end]) => (value, end),
+                _ => long(text, at, "value")?,
+            };
             columns.push(column);
             self.values.push(value);
         }

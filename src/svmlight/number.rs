@@ -1,5 +1,6 @@
 //! Numbers in text: eight digits at a time, and floats to the last bit.
 
+use super::faults::is_separator;
 use crate::scalar::Scalar;
 
 /// What values are read to: `f32` or `f64`, each the number nearest to what is written. Sealed.
@@ -136,20 +137,31 @@ pub(super) fn few_digits(mut word: u64) -> (usize, u64, u8) {
 /// numbers accurately, PLDI 1990). Who asks must see whether more of it follows.
 #[inline(always)]
 pub(super) fn short<S: Decimal>(text: &[u8], start: usize) -> Option<(S, usize)> {
-    // Two texts of the same code, as where the digits begin is then guessed, too.
-    let (nearest, end) = match text.get(start) {
-        Some(sign @ (b'-' | b'+')) => {
-            let (nearest, end) = unsigned(text, start + 1)?;
-            Some((if *sign == b'-' { -nearest } else { nearest }, end))
-        }
-        _ => unsigned(text, start),
-    }?;
+    let begin = word(text, start);
+    let (sign, behind) = (begin as u8, (begin >> 8) as u8);
+    let digit = sign.wrapping_sub(b'0');
+    if digit > 9 {
+        let first = start + usize::from(sign == b'-' || sign == b'+');
+        let (nearest, end) = unsigned(text, first, few_digits(word(text, first)))?;
+        return Some((S::told_by(if sign == b'-' { -nearest } else { nearest })?, end));
+    }
+    // One digit, before a separator or a point, is what most values begin with: a fifth of the time of texts that have
+    // only ones, a thirtieth of others'.
+    if is_separator(behind) {
+        return Some((S::digit(digit), start + 1));
+    }
+    let few = if behind == b'.' { (1, digit.into(), behind) } else { few_digits(begin) };
+    let (nearest, end) = unsigned(text, start, few)?;
     Some((S::told_by(nearest)?, end))
 }
 
+/// Goes on behind the few digits that there are at `first`.
 #[inline(always)]
-fn unsigned(text: &[u8], first: usize) -> Option<(f64, usize)> {
-    let (mut count, mut mantissa, mut byte) = few_digits(word(text, first));
+fn unsigned(
+    text: &[u8],
+    first: usize,
+    (mut count, mut mantissa, mut byte): (usize, u64, u8),
+) -> Option<(f64, usize)> {
     let mut at = first + count;
     let mut exponent = 0;
     if byte == b'.' {

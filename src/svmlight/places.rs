@@ -1,16 +1,15 @@
 //! Rows to where they stay: arrays of others, which several threads fill side by side.
 
-use super::lines::{Columns, Found, Stop};
+use super::lines::{Columns, Found};
 use super::{Base, Decimal, Parser, error, pieces, whole_lines};
 use crate::error::Error;
 use crate::threads;
 
-/// Room in arrays, for rows behind those that they hold.
+/// Room for rows, as much as they ask for, behind those that arrays hold.
 pub(crate) struct Places<'a, S> {
     pub(crate) values: &'a mut [S],
-    pub(crate) columns: Slots<'a>,
-    /// The labels, which end where the rows do.
     pub(crate) labels: &'a mut [f64],
+    pub(crate) slots: Slots<'a>,
     /// Features of the rows that are there.
     pub(crate) so_far: usize,
 }
@@ -30,81 +29,56 @@ pub(crate) struct Size {
     pub(crate) is_wide: bool,
 }
 
-impl<S: Decimal> Found<S> {
-    pub(super) fn size(&self) -> Size {
-        let is_wide = matches!(self.columns, Columns::Wide(_));
-        Size { features: self.values.len(), rows: self.labels.len(), is_wide }
-    }
+/// Copies entries to the first places, which are cut off.
+fn place<T, U: Copy>(places: &mut &mut [T], entries: &[U], mut convert: impl FnMut(U) -> T) {
+    let (first, behind) = std::mem::take(places).split_at_mut(entries.len());
+    first.iter_mut().zip(entries).for_each(|(to, from)| *to = convert(*from));
+    *places = behind;
 }
 
-/// Cuts off the first entries.
-fn first<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [T] {
-    let (first, behind) = std::mem::take(slice).split_at_mut(n);
-    *slice = behind;
-    first
-}
-
-impl<'a, S: Decimal> Places<'a, S> {
-    /// The room for these rows, which is cut off.
-    pub(super) fn next(&mut self, Size { features, rows, .. }: Size) -> Places<'a, S> {
-        let columns = match &mut self.columns {
-            Slots::Narrow { columns, ends } => {
-                Slots::Narrow { columns: first(columns, features), ends: first(ends, rows) }
-            }
-            Slots::Wide { columns, ends } => {
-                Slots::Wide { columns: first(columns, features), ends: first(ends, rows) }
-            }
+impl Slots<'_> {
+    fn fill<S: Decimal>(&mut self, ready: &[Found<S>], mut so_far: usize) {
+        let mut end = |length: u32| {
+            so_far += length as usize;
+            so_far
         };
-        let so_far = self.so_far;
-        self.so_far += features;
-        let (values, labels) = (first(&mut self.values, features), first(&mut self.labels, rows));
-        Places { values, columns, labels, so_far }
-    }
-
-    /// Copies rows to room that is as large.
-    pub(super) fn fill(&mut self, found: &Found<S>) {
-        self.values.copy_from_slice(&found.values);
-        self.labels.copy_from_slice(&found.labels);
-        let mut end = self.so_far;
-        let mut ends = found.lengths.iter().map(|length| {
-            end += *length as usize;
-            end
-        });
-        match (&mut self.columns, &found.columns) {
-            (Slots::Narrow { columns, ends: to }, Columns::Narrow(more)) => {
-                columns.copy_from_slice(more);
-                to.iter_mut().zip(ends).for_each(|(to, end)| *to = end as i32);
-            }
-            (Slots::Wide { columns, ends: to }, more) => {
-                match more {
-                    Columns::Wide(more) => columns.copy_from_slice(more),
-                    Columns::Narrow(more) => {
-                        columns.iter_mut().zip(more).for_each(|(to, &column)| *to = column.into());
-                    }
+        for found in ready {
+            match (&mut *self, &found.columns) {
+                (Slots::Narrow { columns, ends }, Columns::Narrow(more)) => {
+                    place(columns, more, |column| column);
+                    place(ends, &found.lengths, |length| end(length) as i32);
                 }
-                to.iter_mut().zip(&mut ends).for_each(|(to, end)| *to = end as i64);
-            }
-            (Slots::Narrow { .. }, Columns::Wide(_)) => {
-                unreachable!("room is made for what `unplaced` tells")
+                (Slots::Wide { columns, ends }, more) => {
+                    match more {
+                        Columns::Narrow(more) => place(columns, more, i64::from),
+                        Columns::Wide(more) => place(columns, more, |column| column),
+                    }
+                    place(ends, &found.lengths, |length| end(length) as i64);
+                }
+                (Slots::Narrow { .. }, Columns::Wide(_)) => {
+                    unreachable!("there is room for what is unplaced")
+                }
             }
         }
     }
 }
 
-/// What threads do side by side.
+/// What threads do side by side. Two that write to the same page for the first time wait for one another, and a large page
+/// takes 0.2 ms to clear: so there is one task for each of the large arrays.
 enum Task<'a, S> {
+    Values(&'a mut [S], &'a mut [f64]),
+    Columns(Slots<'a>),
     Read(&'a mut Found<S>, &'a [u8]),
-    Place(&'a Found<S>, Places<'a, S>),
 }
 
 /// For rows that stay outside the parser: of its own methods only these are called.
 impl<S: Decimal> Parser<S> {
     /// How much room the rows ask for that were read and have no place yet.
     pub(crate) fn unplaced(&self) -> Size {
-        self.ready.iter().map(Found::size).fold(Size::default(), |all, size| Size {
-            features: all.features + size.features,
-            rows: all.rows + size.rows,
-            is_wide: all.is_wide || size.is_wide,
+        self.ready.iter().fold(Size::default(), |all, found| Size {
+            features: all.features + found.values.len(),
+            rows: all.rows + found.labels.len(),
+            is_wide: all.is_wide || matches!(found.columns, Columns::Wide(_)),
         })
     }
 
@@ -113,7 +87,7 @@ impl<S: Decimal> Parser<S> {
     pub(crate) fn push_placing(
         &mut self,
         mut block: &[u8],
-        mut places: Places<'_, S>,
+        places: Places<'_, S>,
     ) -> Result<(), Error> {
         self.careful(|parser| {
             // A line from more than one block is a piece by itself.
@@ -134,15 +108,23 @@ impl<S: Decimal> Parser<S> {
             parser.spare.iter_mut().for_each(Found::clear);
             let reads = parser.spare.iter_mut().zip(&texts);
             let mut tasks: Vec<_> = reads.map(|(found, text)| Task::Read(found, text)).collect();
-            let placed = parser.ready.iter();
-            tasks.extend(placed.map(|found| Task::Place(found, places.next(found.size()))));
-            let meaning = parser.meaning;
+            // Two threads begin with the first of a half each.
+            tasks.insert(tasks.len() / 2, Task::Columns(places.slots));
+            tasks.insert(0, Task::Values(places.values, places.labels));
+            let (meaning, ready, so_far) = (parser.meaning, &parser.ready, places.so_far);
             let read = threads::side_by_side(&mut tasks, |_, task| match task {
-                Task::Read(found, text) => found.read(text, meaning),
-                Task::Place(found, places) => {
-                    places.fill(found);
-                    Ok::<(), Stop>(())
+                Task::Values(values, labels) => {
+                    for found in ready {
+                        place(values, &found.values, |value| value);
+                        place(labels, &found.labels, |label| label);
+                    }
+                    None
                 }
+                Task::Columns(slots) => {
+                    slots.fill(ready, so_far);
+                    None
+                }
+                Task::Read(found, text) => Some(found.read(text, meaning)),
             });
 
             let total = &mut parser.total;
@@ -152,7 +134,7 @@ impl<S: Decimal> Parser<S> {
             }
             std::mem::swap(&mut parser.ready, &mut parser.spare);
             let mut lines = parser.total.lines;
-            for ((read, text), found) in read.into_iter().zip(texts).zip(&parser.ready) {
+            for ((read, text), found) in read.into_iter().flatten().zip(texts).zip(&parser.ready) {
                 lines += found.lines;
                 read.map_err(|stop| error(stop, text, lines))?;
             }
