@@ -46,7 +46,7 @@ use crate::{memory, threads};
 use lines::{Columns, Found, LONGEST_LINE, Meaning, Stop, room};
 pub use number::Decimal;
 #[cfg(feature = "python")]
-pub(crate) use places::{Places, Slots};
+pub(crate) use places::{Labels, Placer, Places, Slots};
 
 /// Where indices begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

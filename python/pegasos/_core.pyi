@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 type _Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 type _Rows = NDArray[Any] | _Csr
-type _Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int, NDArray[np.float64]]
+type _Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int, NDArray[Any]]
 
 __all__ = [
     "FORMAT",
@@ -16,6 +16,7 @@ __all__ = [
     "Fit",
     "Hasher",
     "InternalError",
+    "Loader",
     "Made",
     "Metric",
     "Model",
@@ -63,6 +64,20 @@ class Odds:
         self, trainer: Trainer, hasher: Hasher, x: Mapping[Any, Any], labels: list[Any]
     ) -> dict[Any, float]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Loader:
+    def __new__(
+        cls,
+        dtype: str,
+        zero_based: bool | None,
+        n_features: int | None,
+        *,
+        n_bytes: int = 0,
+        threads: int = 1,
+    ) -> Loader: ...
+    def push(self, block: bytes) -> None: ...
+    def finish(self) -> _Arrays: ...
 
 @final
 class Made:

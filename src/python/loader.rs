@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
-use super::svmlight::{Arrays, handed_out, once, options};
+use super::svmlight::{handed_out, once, options};
 use super::{Pool, in_pieces, lock, unknown};
 use crate::memory;
-use crate::svmlight::{Decimal, Options, PIECE, Parser, Places, ROWS, Slots};
+use crate::svmlight::{Decimal, Labels, Options, PIECE, Placer, Places, ROWS, Slots};
 
 /// The entries that int32 can count.
 const NARROW: usize = i32::MAX as usize;
@@ -25,6 +25,10 @@ pub(super) struct Loader {
     loading: Mutex<Option<Either>>,
     threads: usize,
 }
+
+/// Values, columns, ends of rows, the number of features, labels.
+type Arrays<'py> =
+    (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyAny>);
 
 enum Either {
     F32(Loading<f32>),
@@ -62,25 +66,32 @@ impl<T: Element> Array<T> {
         self.0.bind(py).call_method("resize", (size,), Some(&options)).map(drop)
     }
 
+    fn as_type<U: Element>(&self, py: Python<'_>, name: &str) -> PyResult<Array<U>> {
+        let converted = self.0.bind(py).call_method1("astype", (name,))?;
+        Ok(Array(converted.cast_into::<PyArray1<U>>()?.unbind()))
+    }
+
     fn bind<'py>(&self, py: Python<'py>) -> PyReadwriteArray1<'py, T> {
         self.0.bind(py).readwrite()
     }
 
-    /// The first `n`, to which 1 is added if need be.
-    fn finish<'py>(self, py: Python<'py>, n: usize, add_1: bool) -> PyResult<Bound<'py, PyArray1<T>>>
-    where
-        T: AddAssign + From<bool>,
-    {
-        self.resize(py, n)?;
-        if add_1 {
+    /// The array, so long; its entries changed first, if need be.
+    fn finish<'py>(
+        self,
+        py: Python<'py>,
+        size: usize,
+        change: Option<fn(&mut [T])>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.resize(py, size)?;
+        if let Some(change) = change {
             let mut array = self.bind(py);
             let slice = array.as_slice_mut()?;
-            in_pieces(py, 1 << 20, n, &mut |range| {
-                slice[range].iter_mut().for_each(|entry| *entry += true.into());
+            in_pieces(py, 1 << 20, size, &mut |range| {
+                change(&mut slice[range]);
                 Ok(())
             })?;
         }
-        Ok(self.0.into_bound(py))
+        Ok(self.0.into_bound(py).into_any())
     }
 }
 
@@ -93,22 +104,28 @@ enum Columns {
 impl Columns {
     fn widen(&mut self, py: Python<'_>) -> PyResult<()> {
         if let Columns::Narrow(columns, ends) = self {
-            let wide = |array: &Array<i32>| -> PyResult<Array<i64>> {
-                let wide = array.0.bind(py).call_method1("astype", ("int64",))?;
-                Ok(Array(wide.cast_into::<PyArray1<i64>>()?.unbind()))
-            };
-            *self = Columns::Wide(wide(columns)?, wide(ends)?);
+            *self = Columns::Wide(columns.as_type(py, "int64")?, ends.as_type(py, "int64")?);
         }
         Ok(())
     }
 }
 
+/// The labels, whole until another comes.
+enum Targets {
+    Whole(Array<i64>),
+    Any(Array<f64>),
+}
+
+fn add_1<T: AddAssign + From<bool>>(entries: &mut [T]) {
+    entries.iter_mut().for_each(|entry| *entry += true.into());
+}
+
 /// A parser, and the rows that have their place.
 struct Loading<S> {
-    parser: Parser<S>,
+    placer: Placer<S>,
     values: Array<S>,
     columns: Columns,
-    labels: Array<f64>,
+    labels: Targets,
     features: usize,
     rows: usize,
     /// Bytes of the text so far, and how many there are, about.
@@ -123,10 +140,10 @@ impl<S: Decimal + Element> Loading<S> {
             columns.widen(py)?;
         }
         Ok(Loading {
-            parser: Parser::new(options)?,
+            placer: Placer::new(options)?,
             values: Array::new(py),
             columns,
-            labels: Array::new(py),
+            labels: Targets::Whole(Array::new(py)),
             features: 0,
             rows: 0,
             bytes: 0,
@@ -140,7 +157,10 @@ impl<S: Decimal + Element> Loading<S> {
         let scale = 1.02 * self.n_bytes as f64 / self.bytes.max(1) as f64;
         let likely = |n: usize| (n as f64 * scale) as usize;
         self.values.reserve(py, features, likely(features))?;
-        self.labels.reserve(py, rows, likely(rows))?;
+        match &mut self.labels {
+            Targets::Whole(labels) => labels.reserve(py, rows, likely(rows)),
+            Targets::Any(labels) => labels.reserve(py, rows, likely(rows)),
+        }?;
         match &mut self.columns {
             Columns::Narrow(columns, ends) => {
                 columns.reserve(py, features, likely(features))?;
@@ -155,36 +175,50 @@ impl<S: Decimal + Element> Loading<S> {
 
     /// Reads a block, and places the rows of the one before.
     fn push(&mut self, py: Python<'_>, block: &[u8], pool: &Pool) -> PyResult<()> {
-        let size = self.parser.unplaced();
+        let size = self.placer.unplaced();
         let (features, rows) = (self.features + size.features, self.rows + size.rows);
         if size.is_wide || features > NARROW {
             self.columns.widen(py)?;
         }
+        if let (Targets::Whole(labels), false) = (&self.labels, size.is_whole) {
+            self.labels = Targets::Any(labels.as_type(py, "float64")?);
+        }
         self.reserve(py, features, rows)?;
-        let at = (self.features..features, self.rows..rows, self.rows + 1..rows + 1);
-        let (mut values, mut labels) = (self.values.bind(py), self.labels.bind(py));
-        let values = &mut values.as_slice_mut()?[at.0.clone()];
-        let labels = &mut labels.as_slice_mut()?[at.1];
-        let (parser, so_far) = (&mut self.parser, self.features);
-        let mut push = |slots| {
-            let mut places = Some(Places { values, labels, slots, so_far });
-            once(py, || match places.take() {
-                Some(places) => pool.run(|| parser.push_placing(block, places)),
-                None => unreachable!("it is called once"),
-            })
+
+        let (entries, lines) = (self.features..features, self.rows..rows);
+        let ends_at = self.rows + 1..rows + 1;
+        let mut values = self.values.bind(py);
+        let values = &mut values.as_slice_mut()?[entries.clone()];
+        let (mut whole, mut any);
+        let labels = match &self.labels {
+            Targets::Whole(labels) => {
+                whole = labels.bind(py);
+                Labels::Whole(&mut whole.as_slice_mut()?[lines])
+            }
+            Targets::Any(labels) => {
+                any = labels.bind(py);
+                Labels::Any(&mut any.as_slice_mut()?[lines])
+            }
         };
-        match &self.columns {
+        let (mut narrow, mut wide);
+        let slots = match &self.columns {
             Columns::Narrow(columns, ends) => {
-                let (mut columns, mut ends) = (columns.bind(py), ends.bind(py));
-                let columns = &mut columns.as_slice_mut()?[at.0];
-                push(Slots::Narrow { columns, ends: &mut ends.as_slice_mut()?[at.2] })
+                narrow = (columns.bind(py), ends.bind(py));
+                let columns = &mut narrow.0.as_slice_mut()?[entries];
+                Slots::Narrow { columns, ends: &mut narrow.1.as_slice_mut()?[ends_at] }
             }
             Columns::Wide(columns, ends) => {
-                let (mut columns, mut ends) = (columns.bind(py), ends.bind(py));
-                let columns = &mut columns.as_slice_mut()?[at.0];
-                push(Slots::Wide { columns, ends: &mut ends.as_slice_mut()?[at.2] })
+                wide = (columns.bind(py), ends.bind(py));
+                let columns = &mut wide.0.as_slice_mut()?[entries];
+                Slots::Wide { columns, ends: &mut wide.1.as_slice_mut()?[ends_at] }
             }
-        }?;
+        };
+        let placer = &mut self.placer;
+        let mut places = Some(Places { values, labels, slots, so_far: self.features });
+        once(py, || match places.take() {
+            Some(places) => pool.run(|| placer.push(block, places)),
+            None => unreachable!("it is called once"),
+        })?;
         (self.features, self.rows) = (features, rows);
         self.bytes += block.len();
         Ok(())
@@ -195,21 +229,23 @@ impl<S: Decimal + Element> Loading<S> {
         // The end of the last line, and the places of the last rows.
         self.push(py, b"\n", pool)?;
         self.push(py, b"", pool)?;
-        let (n_features, from_0) = self.parser.placed()?;
+        let (n_features, from_0) = self.placer.seen()?;
         let (columns, ends) = match self.columns {
             Columns::Narrow(columns, ends) => (
-                columns.finish(py, self.features, from_0)?.into_any(),
-                ends.finish(py, self.rows + 1, false)?.into_any(),
+                columns.finish(py, self.features, from_0.then_some(add_1))?,
+                ends.finish(py, self.rows + 1, None)?,
             ),
             Columns::Wide(columns, ends) => (
-                columns.finish(py, self.features, from_0)?.into_any(),
-                ends.finish(py, self.rows + 1, false)?.into_any(),
+                columns.finish(py, self.features, from_0.then_some(add_1))?,
+                ends.finish(py, self.rows + 1, None)?,
             ),
         };
-        self.values.resize(py, self.features)?;
-        self.labels.resize(py, self.rows)?;
-        let (values, labels) = (self.values.0.into_bound(py), self.labels.0.into_bound(py));
-        Ok((values.into_any(), columns, ends, n_features, labels))
+        let labels = match self.labels {
+            Targets::Whole(labels) => labels.finish(py, self.rows, None)?,
+            Targets::Any(labels) => labels.finish(py, self.rows, None)?,
+        };
+        let values = self.values.finish(py, self.features, None)?;
+        Ok((values, columns, ends, n_features, labels))
     }
 }
 

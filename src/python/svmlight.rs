@@ -48,7 +48,10 @@ pub(super) fn options(zero_based: Option<bool>, n_features: Option<usize>) -> Op
 }
 
 /// Does one thing, with the interpreter released.
-pub(super) fn once<T: Send>(py: Python<'_>, mut f: impl FnMut() -> Result<T, Error> + Send) -> PyResult<T> {
+pub(super) fn once<T: Send>(
+    py: Python<'_>,
+    mut f: impl FnMut() -> Result<T, Error> + Send,
+) -> PyResult<T> {
     let mut result = None;
     work(py, 1, &mut |_| Ok(()), &mut |_| {
         result = Some(f()?);
@@ -61,7 +64,7 @@ pub(super) fn once<T: Send>(py: Python<'_>, mut f: impl FnMut() -> Result<T, Err
 }
 
 /// Values, columns, ends of rows, the number of features, labels.
-pub(super) type Arrays<'py> =
+type Arrays<'py> =
     (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, Bound<'py, PyArray1<f64>>);
 
 fn arrays<S: Decimal + Element>(py: Python<'_>, rows: Rows<S>) -> Arrays<'_> {
