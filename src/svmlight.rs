@@ -22,7 +22,8 @@
 //!
 //! **Cost.** O(bytes), and n log n in a row that is not in order. Memory that of the result, and two blocks: rows are read
 //! to where they stay. On several threads pieces of a block are read side by side, each to rows of its own, and while the
-//! pieces of the next block are read one of the threads puts them behind the others; so no bit depends on the threads.
+//! pieces of the next block are read one of the threads puts them behind the others; so no bit depends on the threads. For
+//! Python they are put into arrays of NumPy's instead (`places`), by two of the threads.
 //! Memory depends on what the text holds and not on what it says: an index of 10^18 takes no more than another.
 //!
 //! Files are read, not mapped: whoever makes a mapped file shorter kills the process that reads it; packed files and pipes

@@ -109,6 +109,7 @@ def arrays(
     """
     threads = thread_count(n_jobs)
     options = _name(dtype), _base(zero_based), _count("n_features", n_features)
+    # Of a packed file the text is longer: arrays then grow as it comes.
     loader = Loader(*options, n_bytes=size_of(path) or 0, threads=threads)
     with naming(path), opened(path) as file, closing(_blocks(file, threads)) as blocks:
         for block in blocks:

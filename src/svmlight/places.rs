@@ -1,4 +1,4 @@
-//! Rows to where they stay: arrays of others, which several threads fill side by side.
+//! Rows to arrays of somebody else, which two threads fill while others read on.
 
 use super::lines::{Columns, Found};
 use super::{Base, Decimal, Options, Parser, error, pieces, whole_lines};
@@ -97,8 +97,8 @@ impl Slots<'_> {
     }
 }
 
-/// What threads do side by side. Two that write to the same page for the first time wait for one another, and a large page
-/// takes 0.2 ms to clear: so there is one task for each of the large arrays.
+/// What threads do side by side. Two that write to the same page for the first time wait for one another, and a large
+/// page takes 0.2 ms to clear: so there is one task for each of the large arrays.
 enum Task<'a, S> {
     Values(&'a mut [S], Labels<'a>),
     Columns(Slots<'a>),
@@ -128,8 +128,8 @@ impl<S: Decimal> Placer<S> {
         Ok((self.parser.n_features()?, is_late))
     }
 
-    /// Reads what comes next, on the threads of the current rayon pool, and copies the [unplaced](Self::unplaced) rows to
-    /// these places. The last line must have its end.
+    /// Reads what comes next, on the threads of the current rayon pool, and copies the [unplaced](Self::unplaced)
+    /// rows to these places. The last line must have its end.
     pub(crate) fn push(&mut self, block: &[u8], places: Places<'_, S>) -> Result<(), Error> {
         let unplaced = &mut self.unplaced;
         self.parser.careful(|parser| {

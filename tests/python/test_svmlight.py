@@ -25,8 +25,9 @@ from hypothesis.extra import numpy as some
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from pegasos import _svmlight
-from pegasos._core import Svmlight
+from pegasos._core import Loader, Svmlight
 from pegasos._passes import stream
+from pegasos._sources import whole_labels
 from pegasos._svmlight import Arrays, arrays, load_svmlight
 
 
@@ -39,11 +40,25 @@ def parsed(
     n_features: int | None = None,
     threads: int = 1,
 ) -> tuple[Any, ...]:
-    """What the parser makes of a text that it gets in blocks of so many bytes."""
-    parser = Svmlight(dtype, zero_based, n_features, threads=threads)
-    for k in range(0, len(text), cut):
-        parser.push(text[k : k + cut])
-    return parser.finish()
+    """What the parser makes of a text that it gets in blocks of so many bytes: the same as the loader, if it expects
+    less, as much, or more."""
+
+    def pushed(parser: Svmlight | Loader) -> tuple[Any, ...]:
+        for k in range(0, len(text), cut):
+            parser.push(text[k : k + cut])
+        return parser.finish()
+
+    loader = Loader(dtype, zero_based, n_features, n_bytes=len(text) * (len(text) % 3), threads=threads)
+    try:
+        found = pushed(Svmlight(dtype, zero_based, n_features, threads=threads))
+    except ValueError as error:
+        with pytest.raises(ValueError) as caught:
+            pushed(loader)
+        assert str(caught.value) == str(error)
+        raise
+    loaded = pushed(loader)
+    assert same((*loaded[:4], whole_labels(loaded[4])), (*found[:4], whole_labels(found[4])))
+    return found
 
 
 def same(found: Any, want: Any) -> bool:
@@ -221,6 +236,30 @@ def test_huge_indices_take_no_memory(largest: int, threads: int) -> None:
         assert int(indices.max()) == largest - base
         assert (len(data), len(labels)) == (int(indptr[-1]), len(indptr) - 1)
         assert sum(indices.tolist()) == (600_000 + 4 + largest - 1 if base else largest)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_labels_are_whole_until_one_is_not(threads: int) -> None:
+    lines = b"1 1:1\n-0 2:1\n-3\n" * 30_000
+    for last, dtype in ((b"5\n", np.int64), (b"0.5\n", np.float64), (b"9007199254740992\n", np.float64)):
+        for text in (lines + last, last + lines, lines + last + lines):
+            labels = whole_labels(parsed(text, cut=200_000, threads=threads)[4])
+            assert labels.dtype == dtype and sorted(set(labels.tolist())) == sorted({1, 0, -3, float(last)})
+
+
+def test_a_loader_is_used_up() -> None:
+    loader = Loader("float64", None, None)
+    loader.push(b"1 1:1\n")
+    loader.finish()
+    for broken in (loader, Loader("float32", None, None)):
+        with pytest.raises(ValueError):
+            broken.push(b"1 1:x\n")
+            broken.push(b"")
+        for call in (lambda: broken.push(b"1\n"), broken.finish):
+            with pytest.raises(ValueError, match="one that holds rows"):
+                call()
+    with pytest.raises(ValueError, match="dtype has no choice"):
+        Loader("int8", None, None)
 
 
 def test_a_line_may_have_16_mb() -> None:
