@@ -21,6 +21,7 @@ __all__ = [
     "Metric",
     "Model",
     "NonFiniteError",
+    "Odds",
     "Refit",
     "Svmlight",
     "Trainer",
@@ -59,7 +60,7 @@ class Hasher:
 
 @final
 class Odds:
-    def __new__(cls, method: str, part: list[float]) -> Odds: ...
+    def __new__(cls, method: str, parts: list[list[float]]) -> Odds: ...
     def probabilities(
         self, trainer: Trainer, hasher: Hasher, x: Mapping[Any, Any], labels: list[Any]
     ) -> dict[Any, float]: ...

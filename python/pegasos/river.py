@@ -39,33 +39,8 @@ __all__ = ["KernelPegasosClassifier", "PegasosClassifier"]
 _ANEW = 0.1
 
 
-class _Map:
-    """Scores of one example to probabilities: what a ``Calibration`` does, of two classes and by sigmoids without arrays."""
-
-    def __init__(self, calibration: Calibration) -> None:
-        self.calibration = calibration
-        #: Of two classes.
-        self.odds: Odds | None = None
-        if calibration.n_classes == 2:
-            self.odds = Odds(calibration.method, calibration.parts[0].ravel().tolist())
-        parts = calibration.parts if calibration.method == "sigmoid" else []
-        self.sigmoids: list[list[float]] = [part.tolist() for part in parts]
-
-    def probabilities(self, scores: list[float]) -> list[float]:
-        """Of all classes, more than two."""
-        if not self.sigmoids:
-            found: list[float] = self.calibration.probabilities(np.array([scores]))[0].tolist()
-            return found
-        each = [_logistic(-(a * score + b)) for score, (a, b) in zip(scores, self.sigmoids, strict=True)]
-        total = sum(each)
-        return [p / total for p in each] if total > 0.0 else [1.0 / len(each)] * len(each)
-
-
-def _logistic(z: float) -> float:
-    if z < 0.0:
-        power = math.exp(z)
-        return power / (1.0 + power)
-    return 1.0 / (1.0 + math.exp(-z))
+def _odds(calibration: Calibration) -> Odds:
+    return Odds(calibration.method, [part.ravel().tolist() for part in calibration.parts])
 
 
 class _Notes:
@@ -83,7 +58,7 @@ class _Notes:
         #: How many there have been; how many of them the map is learned from, and when the next is.
         self.count = self.known = self.due = 0
         # Of nothing, as long as nothing is known: all classes are alike.
-        self._found = _Map(Calibration("sigmoid", n_classes, False, [np.zeros(2)] * self.outputs))
+        self._found = _odds(Calibration("sigmoid", n_classes, False, [np.zeros(2)] * self.outputs))
 
     def add(self, scores: list[float], code: int) -> None:
         """Remembers one more."""
@@ -101,7 +76,7 @@ class _Notes:
         scores = np.array(self.scores).reshape(len(self.codes), self.outputs)[rows]
         return Scored(scores, np.array(self.codes, np.int64)[rows], np.ones(len(scores)))
 
-    def map(self) -> _Map:
+    def map(self) -> Odds:
         """That of the scores known, but for a tenth at most that came since; of the later half of them.
 
         Scores shrink as 1/t when a stream begins. With all of them the log loss of the default models on river's Phishing and
@@ -119,7 +94,7 @@ class _Notes:
         if self.known > before:
             scored = self.scored(self.known - self.known // 2, self.count - self.known)
             found = Calibration.of(self.method, scored.scores, scored.codes, self.n_classes)
-            self._found = _Map(found)
+            self._found = _odds(found)
 
 
 class _StreamClassifier(base.MiniBatchClassifier):
@@ -141,7 +116,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
         self._counts: list[int] = []
         #: How scores become probabilities: learned from those of the stream, or the loss's own.
         self._notes: _Notes | None = None
-        self._own_map: _Map | None = None
+        self._own_map: Odds | None = None
         self._name: str | None = None
 
     @abstractmethod
@@ -207,7 +182,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
             method, n_classes = self._method, len(self._labels)
             self._notes = None if method is None else _Notes(method, n_classes)
             if self.loss == "log_loss":
-                self._own_map = _Map(Calibration.of_log_loss(n_classes))
+                self._own_map = _odds(Calibration.of_log_loss(n_classes))
 
     def _settled(self) -> _PegasosBase | None:
         """The estimator behind, told of all that its trainer has learned since; None before the first example."""
@@ -275,10 +250,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
         found = self._own_map or (self._notes and self._notes.map())
         if not found:
             raise NotImplementedError("probabilities need calibration='sigmoid', 'temperature' or 'isotonic'")
-        trainer = self._estimator._trainer  # type: ignore[union-attr]
-        if found.odds:
-            return found.odds.probabilities(trainer, self._hasher, x, labels)
-        return dict(zip(labels, found.probabilities(trainer.scores_one(self._hasher, x))))
+        return found.probabilities(self._estimator._trainer, self._hasher, x, labels)  # type: ignore[union-attr]
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a frame, one after the other.

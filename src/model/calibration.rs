@@ -13,20 +13,20 @@ const SUREST: f64 = 1e-6;
 
 /// The map of one score.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Map {
+pub(crate) enum Map {
     Sigmoid { a: f64, b: f64 },
     Isotonic { thresholds: Vec<f64>, values: Vec<f64> },
 }
 
 /// The maps of all scores.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Calibration {
+pub(crate) enum Calibration {
     Temperature(f64),
     Each(Vec<Map>),
 }
 
 fn logistic(x: f64) -> f64 {
-    if x >= 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) }
+    1.0 / (1.0 + (-x).exp())
 }
 
 impl Map {
@@ -55,8 +55,8 @@ impl Map {
                     (None, _) => values[0],
                     (Some(last), None) => values[last],
                     (Some(before), Some(end)) => {
-                        let part = (score - thresholds[before]) / (end - thresholds[before]);
-                        values[before] + part * (values[after] - values[before])
+                        let slope = (values[after] - values[before]) / (end - thresholds[before]);
+                        values[before] + slope * (score - thresholds[before])
                     }
                 }
             }
@@ -71,7 +71,7 @@ impl Calibration {
     }
 
     /// By this method, from the numbers that it has learned: one array for each of `outputs` scores, or for all.
-    pub(super) fn new(
+    pub(crate) fn new(
         method: &str,
         parts: &[(Vec<usize>, &[f64])],
         outputs: usize,
@@ -96,7 +96,7 @@ impl Calibration {
     }
 
     /// Writes the probability of each class, given the scores of a row, which are those of `pairs` of classes or not.
-    pub(super) fn probabilities(&self, scores: &[f64], pairs: bool, out: &mut [f64]) {
+    pub(crate) fn probabilities(&self, scores: &[f64], pairs: bool, out: &mut [f64]) {
         let each: Vec<f64> = match self {
             Calibration::Temperature(beta) if scores.len() > 1 && !pairs => {
                 let largest = scores.iter().fold(f64::NEG_INFINITY, |most, s| most.max(beta * s));

@@ -30,7 +30,7 @@ use crate::memory;
 use crate::metric::Metric;
 use crate::scalar::Scalar;
 
-use calibration::Calibration;
+pub(crate) use calibration::Calibration;
 pub use classifier::Classifier;
 pub(crate) use file::Content;
 #[cfg(feature = "python")]

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use super::hasher::Hasher;
 use super::trainer::{Problem, Trainer};
 use super::{Pool, defect};
+use crate::model::Calibration;
 use crate::{Error, Hypothesis};
 
 /// See [`Trainer::learn_one`]; of this class and weight.
@@ -67,67 +68,30 @@ pub(super) fn code(trainer: &Trainer, hasher: &Hasher, x: &Bound<'_, PyAny>) -> 
     Ok((0..scores.len()).reduce(first).unwrap_or_default())
 }
 
-/// What makes the probability of the second of two classes of a score, as `Calibration` of the Python package does.
+/// Probabilities of classes, given the scores of one example: what `Calibration` of the Python package makes of many.
 #[pyclass(module = "pegasos._core", frozen)]
 pub(super) struct Odds {
-    way: Way,
-    /// Of a sigmoid a and b, of a temperature its inverse, of steps where they are and their values there.
-    part: Vec<f64>,
-}
-
-#[derive(Clone, Copy)]
-enum Way {
-    Sigmoid,
-    Temperature,
-    Isotonic,
-}
-
-impl Odds {
-    fn of(&self, score: f64) -> f64 {
-        let part = &self.part;
-        match self.way {
-            Way::Sigmoid => {
-                let z = -(part[0] * score + part[1]);
-                if z < 0.0 {
-                    let power = z.exp();
-                    power / (1.0 + power)
-                } else {
-                    1.0 / (1.0 + (-z).exp())
-                }
-            }
-            Way::Temperature => 1.0 / (1.0 + (-(part[0] * score)).exp()),
-            Way::Isotonic => {
-                let (places, values) = part.split_at(part.len() / 2);
-                match places.partition_point(|place| *place <= score) {
-                    0 => values[0],
-                    n if n == places.len() || places[n - 1] == score => values[n - 1],
-                    n => {
-                        let slope = (values[n] - values[n - 1]) / (places[n] - places[n - 1]);
-                        slope * (score - places[n - 1]) + values[n - 1]
-                    }
-                }
-            }
-        }
-    }
+    map: Calibration,
+    /// What it was made of.
+    method: String,
+    parts: Vec<Vec<f64>>,
 }
 
 #[pymethods]
 impl Odds {
+    /// By a method, from the numbers that it has learned: for each score, or for all.
     #[new]
-    fn new(method: &str, part: Vec<f64>) -> PyResult<Self> {
-        let way = match (method, part.len()) {
-            ("sigmoid", 2) => Way::Sigmoid,
-            ("temperature", 1) => Way::Temperature,
-            ("isotonic", n) if n > 0 && n % 2 == 0 => Way::Isotonic,
-            (_, n) => {
-                let text = format!("there is no calibration {method:?} of {n} numbers");
-                return Err(PyValueError::new_err(text));
-            }
+    fn new(method: String, parts: Vec<Vec<f64>>) -> PyResult<Self> {
+        let shape = |part: &Vec<f64>| match &method[..] {
+            "isotonic" => vec![2, part.len() / 2],
+            _ => vec![part.len()],
         };
-        Ok(Odds { way, part })
+        let shaped: Vec<_> = parts.iter().map(|part| (shape(part), &part[..])).collect();
+        let map = Calibration::new(&method, &shaped, parts.len())?;
+        Ok(Odds { map, method, parts })
     }
 
-    /// The probabilities of two classes with these labels, of the row of a dictionary, by the last iterate.
+    /// Those of classes with these labels, of the row of a dictionary, by the last iterate.
     fn probabilities<'py>(
         &self,
         trainer: &Bound<'py, Trainer>,
@@ -136,24 +100,21 @@ impl Odds {
         labels: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let scores = scores(trainer.get(), hasher.get(), x)?;
-        let ([score], 2) = (&scores[..], labels.len()) else {
-            return Err(PyValueError::new_err("odds are those of two classes"));
-        };
-        let p = self.of(*score);
-        let found = PyDict::new(x.py());
-        found.set_item(labels.get_item(0)?, 1.0 - p)?;
-        found.set_item(labels.get_item(1)?, p)?;
-        Ok(found)
+        if scores.len() != if labels.len() == 2 { 1 } else { labels.len() } {
+            return Err(PyValueError::new_err("there must be a label for each class"));
+        }
+        let mut found = vec![0.0; labels.len()];
+        self.map.probabilities(&scores, false, &mut found);
+        let told = PyDict::new(x.py());
+        for (label, p) in labels.iter().zip(found) {
+            told.set_item(label, p)?;
+        }
+        Ok(told)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (&'static str, Vec<f64>)) {
-        let odds = slf.get();
-        let method = match odds.way {
-            Way::Sigmoid => "sigmoid",
-            Way::Temperature => "temperature",
-            Way::Isotonic => "isotonic",
-        };
-        (slf.get_type().into_any(), (method, odds.part.clone()))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String, Vec<Vec<f64>>)) {
+        let Odds { method, parts, .. } = slf.get();
+        (slf.get_type().into_any(), (method.clone(), parts.clone()))
     }
 }
 
