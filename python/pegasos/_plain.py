@@ -111,9 +111,8 @@ class PlainReader:
         around = np.concatenate([[True], is_end, [True]])
         # Odd from the first of two on and until the second, though it overflows.
         is_inside = np.cumsum(is_quote, dtype=np.uint8) & 1
-        return bool(
-            around[first].all() and around[last + 2].all() and (last - first > 1).all() and not (is_end & is_inside).any()
-        )
+        stand_at_ends = around[first].all() and around[last + 2].all()
+        return bool(stand_at_ends and (last - first > 1).all() and not (is_end & is_inside).any())
 
     def _has_long_cells(self, block: bytes) -> bool:
         """Whether there may be a cell that is too long for Python: it would hold one of these stretches."""
