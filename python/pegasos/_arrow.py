@@ -61,6 +61,7 @@ class ArrowSource(Source):
                 raise ValueError("it holds no examples")
             self._columns, self._target = self._roles(self._dataset.schema)
         self._n_features = self._hasher.n_features if self._hasher else len(self._columns)
+        self.names = None if self._hasher else self._columns
 
     def _opened(self) -> Any:
         dataset = self._pyarrow.dataset

@@ -87,6 +87,7 @@ class CachedSource(Source):
         if self._file is None:
             self._file = self._written(wanted, report)
         self.n_rows, self.run, self._n_features = self._file.n_rows, self._file.run, self._file.n_features
+        self.names = self._file.names
 
     def _stamp(self) -> dict[str, Any]:
         return stamp_of(self._path, self._key["label"] if self._key["format"] == "npy" else None)
@@ -103,7 +104,7 @@ class CachedSource(Source):
                         report()
                     if not writer.n_rows:
                         raise ValueError(f"{self.name}: it holds no examples")
-                    writer.end(self._source.n_features, wanted)
+                    writer.end(self._source.n_features, self._source.names, wanted)
                     if self._stamp() != wanted["source"]:
                         raise ValueError(f"{self.name}: it was changed while it was read")
                     if os.name != "nt":
@@ -222,8 +223,8 @@ class _Writer:
             raise Misjudged
         return X.indices.astype(np.int64 if self.is_wide else np.int32, copy=False)
 
-    def end(self, n_features: int, wanted: dict[str, Any]) -> None:
-        about = self._about | {"n_rows": self.n_rows, "n_features": n_features, "texts": [*self._texts]}
+    def end(self, n_features: int, names: list[str] | None, wanted: dict[str, Any]) -> None:
+        about = self._about | {"n_rows": self.n_rows, "n_features": n_features, "names": names, "texts": [*self._texts]}
         text = json.dumps(about | {"wanted": wanted}).encode()
         text += b" " * (-len(text) % 8)
         directory = text + np.array(self._offsets, np.uint64).tobytes() + np.array(self._sums, np.uint32).tobytes()
@@ -293,6 +294,7 @@ class _File:
         self._rows, self._kind, self._label_dtype = about["rows"], about["labels"], about["label_dtype"]
         self._values: np.dtype[Any] = np.dtype({"float32": np.float32, "float64": np.float64}[about["values"]])
         self._texts = np.array(about["texts"], dtype=str)
+        self.names: list[str] | None = about.get("names")
         if min(self.n_rows, self.n_features, self.run) < 1 or self._rows not in ("dense", "int32", "int64"):
             raise ValueError("it describes no rows")
         n_blocks = -(-self.n_rows // self.run)

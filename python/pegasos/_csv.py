@@ -375,6 +375,7 @@ class CsvSource(Source):
         if not n_rows:
             raise ValueError(f"{self.name}: it holds no examples, only a header")
         self._kind, self.n_rows = found.kind(), n_rows
+        self.names = content.header if self._headed and not self._hasher else None
         self._n_features = self._hasher.n_features if self._hasher else len(content.header)
 
     @contextmanager

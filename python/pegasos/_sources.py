@@ -43,6 +43,8 @@ class Source(ABC):
     read_bytes: int = 0
     #: The number of rows; None as long as nobody has read them all.
     n_rows: int | None = None
+    #: The names of the features, where the origin has such and nothing hashes them; known once it is prepared.
+    names: list[str] | None = None
     #: Whether there may be a second pass.
     repeatable: bool = True
     #: Whether another thread may read what comes next.

@@ -90,7 +90,7 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
     for name in ("cache", "cache_file", "resume", "window"):
         if getattr(arguments, name):
             raise ValueError(f"--{name.replace('_', '-')} needs --passes")
-    X, y = _examples(arguments)
+    X, y, names = _examples(arguments)
     if y is None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
@@ -106,7 +106,7 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
     model.fit(X, y)
     seconds = time.perf_counter() - start
     estimator.set_params(verbose=0)
-    io.save(model, arguments.output)
+    _save(model, names, arguments.output)
     if arguments.quiet:
         return
     n, d = X.shape
@@ -124,15 +124,30 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
     print_aligned(lines | {"model": arguments.output})
 
 
-def _examples(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """All of them."""
+def _save(model: Any, names: list[str] | None, path: str) -> None:
+    """Saves a model with the names of its features, which arrays do not have."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    if names is not None:
+        first.feature_names_in_ = np.array(names, dtype=object)
+    io.save(model, path)
+    _forget_names(model)
+
+
+def _forget_names(model: Any) -> None:
+    """So that a model takes arrays without a warning."""
+    for each in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
+        each.__dict__.pop("feature_names_in_", None)
+
+
+def _examples(arguments: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
+    """All of them, and the names of their features."""
     is_svmlight = (arguments.format or format_of(arguments.data)) == "svmlight"
     if arguments.n_features is not None and not is_svmlight:
         raise ValueError("--n-features is for svmlight files, others say how many features they have")
     if arguments.n_features is None or arguments.columns is not None:
         how = {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
-        return io.read(arguments.data, **how)[:2]
-    return io.load_svmlight(arguments.data, n_features=arguments.n_features)
+        return io.read(arguments.data, **how)
+    return *io.load_svmlight(arguments.data, n_features=arguments.n_features), None
 
 
 def _verbose(arguments: argparse.Namespace) -> int:
@@ -170,6 +185,8 @@ class _Course:
         self._is_file = arguments.data != "-" and (is_file or is_folder or not os.path.exists(arguments.data))
         self.estimator: Any = estimator
         self.scaler: Any = None
+        #: Of a model that is gone on with.
+        self._known_names: np.ndarray | None = None
         self._check_options()
         self._set_defaults()
         self.goes_on = arguments.resume and os.path.exists(arguments.output)
@@ -246,6 +263,8 @@ class _Course:
         """Takes up the model of the output file; options that were given must be its own."""
         path = self.arguments.output
         model = io.load(path)
+        self._known_names = getattr(model, "feature_names_in_", None)
+        _forget_names(model)
         steps: list[Any] = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         estimator = steps.pop()
         if len(steps) != bool(self.arguments.scale) or type(estimator) is not type(self.estimator):
@@ -273,6 +292,9 @@ class _Course:
         bar.begin(source.n_bytes, "looking")
         source.prepare(report)
         bar.done()
+        known, names = self._known_names, source.names
+        if known is not None and names not in (None, known.tolist()):
+            raise ValueError(f"{source.name}: its features are {names}, those of {self.arguments.output} are {known.tolist()}")
         if self.arguments.scale and self.scaler is None:
             self.scaler = self._fitted_scaler(bar)
 
@@ -355,7 +377,8 @@ class _Course:
         bar.done()
 
     def _save(self) -> None:
-        io.save(self.estimator if self.scaler is None else make_pipeline(self.scaler, self.estimator), self.arguments.output)
+        model = self.estimator if self.scaler is None else make_pipeline(self.scaler, self.estimator)
+        _save(model, self.source.names, self.arguments.output)
         self.saved = time.monotonic()
 
     def _report(self, n: int, seconds: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import reprlib
 import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -223,8 +224,9 @@ def read(
         The model that the examples are for. It tells how many features there must be, so that an
         svmlight file need not mention the last, and whether labels are strings. Labels may then be
         missing: ``y`` is None for a table with as many columns as the model has features,
-        if ``label`` is left at -1 and ``columns`` at None, and for an NPZ file without ``y``. Features of a sparse file that the model does
-        not know are left out, with a warning.
+        if ``label`` is left at -1 and ``columns`` at None, and for an NPZ file without ``y``. Features of a sparse
+        file that the model does not know are left out, with a warning. A table whose features have other names
+        than the model's, or another order, is refused.
     format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
         input.
@@ -309,7 +311,8 @@ def _of_source(
     if model is not None and is_default and source.n_features == model.n_features_in_ - 1:
         # There is no label.
         source = open_source(path, label=None, format=format, hashing=hashing)
-    return Table(*stacked(list(source.batches(_BATCH))), None)
+    X, y = stacked(list(source.batches(_BATCH)))
+    return Table(X, y, source.names)
 
 
 class Csr(NamedTuple):
@@ -400,6 +403,11 @@ def _fitting(table: Table, model: Any) -> Table:
     if n == 0:
         raise ValueError("it holds no examples")
     if model is None or d == model.n_features_in_:
+        known = getattr(model, "feature_names_in_", None)
+        if known is not None and table.feature_names not in (None, known.tolist()):
+            names = reprlib.repr(table.feature_names)
+            want = reprlib.repr(known.tolist())
+            raise ValueError(f"its features are {names}, those of the model {want}: columns says which to take, in which order")
         return table
     want = model.n_features_in_
     if isinstance(table.X, np.ndarray):

@@ -267,7 +267,7 @@ def test_hostile_blocks(svm: Path, tmp_path: Path) -> None:
         with open(tmp_path / "bad", "wb") as file:
             writer = _cache._Writer(file, False, True)
             writer.add(X, LABELS[:50])
-            writer.end(60, {})
+            writer.end(60, None, {})
         found = _cache._File(str(tmp_path / "bad"), {})
         with pytest.raises(ValueError, match="it is damaged"):
             found.take(np.array([0]))
@@ -277,7 +277,7 @@ def test_hostile_blocks(svm: Path, tmp_path: Path) -> None:
             writer.add(SPARSE[:50], LABELS[:50])
             writer.n_rows = about.pop("n_rows", 50)
             writer._about |= about
-            writer.end(about.pop("n_features", 60), {})
+            writer.end(about.pop("n_features", 60), None, {})
         with pytest.raises(_cache._Stale):
             _cache._File(str(tmp_path / "bad"), {})
 

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import pytest
 from conftest import assert_refused, labelled
 from sklearn.datasets import dump_svmlight_file
@@ -40,10 +41,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def trained(run: Any, line: str) -> Any:
-    """The model that a command line leaves in ``model``."""
+    """The model that a command line leaves in ``model``, without the names of its features: it is asked about arrays."""
     status, _, err = run(f"train {line} -o model")
     assert status == 0, err
-    return io.load("model")
+    model = io.load("model")
+    model.__dict__.pop("feature_names_in_", None)
+    return model
 
 
 def by_hand(estimator: Any, n_passes: int = 2) -> Any:
@@ -121,6 +124,37 @@ def test_columns(run: Any, here: Path) -> None:
             assert_refused(run(f"predict model {data} --columns d,a"), "have 2 features, those of the model have 3")
         for options in ("", "--n-features 4"):
             assert_refused(run(f"train three.svm {how} -o model --columns d {options}"), "columns goes with csv, tsv, parquet")
+
+
+@pytest.mark.parametrize("how", ["", "--passes 2 --window 128", "--passes 2 --window 128 --cache", "--scale", "--passes 1 --scale"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_of_features_stay_with_the_model(run: Any, kind: str, how: str) -> None:
+    """A table whose columns stand in another order is refused, and not taken for what it is not."""
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    for name, columns in {"train": "abcd", "other": "bacd", "less": "abc"}.items():
+        table = frame[list(columns)].assign(answer=Y)
+        table.to_csv(f"{name}.csv", index=False) if kind == "csv" else table.to_parquet(f"{name}.parquet")
+    assert run(f"train train.{kind} -o model --seed 0 {how}")[0] == 0
+    model = io.load("model")
+    assert model.feature_names_in_.tolist() == list("abcd")
+    expected = "".join(f"{label}\n" for label in model.predict(frame))
+    for data in ("train", "other --columns a,b,c,d"):
+        data, _, columns = data.partition(" ")
+        assert run(f"predict model {data}.{kind} {columns}") == (0, expected, "")
+    for command in ("predict", "evaluate"):
+        # Of as many columns as the model has features none is the label's.
+        for data, names in {"other": "'b', 'a', 'c', 'd'", "less": "'a', 'b', 'c', 'answer'"}.items():
+            refusal = rf"its features are \[{names}\], those of the model \['a', 'b', 'c', 'd'\]"
+            assert_refused(run(f"{command} model {data}.{kind}"), refusal)
+        assert_refused(run(f"{command} model less.{kind} --label answer"), "have 3 features, those of the model have 4")
+    # What has no names is taken as it stands.
+    np.savetxt("bare.csv", X, delimiter=",", fmt="%.17g")
+    assert run("predict model bare.csv --label none") == (0, expected, "")
+    if "--passes" in how:
+        go_on = how.replace("--passes 2", "--passes 3").replace("--passes 1", "--passes 2")
+        assert_refused(run(f"train other.{kind} -o model --seed 0 {go_on} --resume"), "its features are")
+        assert run(f"train train.{kind} -o model --seed 0 {go_on} --resume")[0] == 0
+        assert io.load("model").feature_names_in_.tolist() == list("abcd")
 
 
 def test_whatever_passes_can_read_is_read_at_once_too(run: Any, capsys: Any) -> None:
