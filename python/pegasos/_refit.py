@@ -16,7 +16,7 @@ from pegasos._callbacks import Tasks
 from pegasos._core import Refit
 from pegasos._data import Data, explaining
 from pegasos._linear import PegasosClassifier
-from pegasos._run import Run
+from pegasos._run import Run, cache_bytes
 from pegasos._stream import Stream
 from pegasos._threads import thread_count
 from pegasos._types import checked
@@ -153,7 +153,7 @@ class RefittedMachine(BudgetedMachine):
         that they spoil nothing.
         """
         threads = thread_count(self.n_jobs)
-        cache = int(self.cache_size * 2**20)
+        cache = cache_bytes(self.cache_size)
         way = self.multi_class
         solver = Refit(run.trainer, data.n, float(alphas[0]), cache, way, metric=data.metric, threads=threads)
         codes, weight = data.codes, data.weight

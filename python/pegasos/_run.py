@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from pegasos._data import Data
 
 
+def cache_bytes(cache_size: float) -> int:
+    """The bytes of so many MB; more than any machine has are as good as all."""
+    return int(min(cache_size, 2**42) * 2**20)
+
+
 @dataclass
 class Run:
     """A trainer at work, and what a fit has learned of it."""

@@ -73,11 +73,14 @@ def _swings(estimator: Any) -> bool:
 def _curvature(estimator: Any, data: Data) -> float:
     """The largest curvature of an example's squared hinge."""
     with np.errstate(all="ignore"):
-        curvature = 2.0 * (data.norms() + estimator._constant() ** 2)
+        constant = np.float64(estimator._constant())
+        curvature = 2.0 * (data.norms() + constant**2)
         if data.weight is not None:
             curvature = curvature * data.weight
     if not np.isfinite(curvature).all():
         with np.errstate(all="ignore"):
             assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
+            if not np.isfinite(2.0 * constant**2):
+                raise ValueError(f"intercept_scaling must have a square that is finite, got {constant}")
         raise ValueError("X must be finite and of a scale whose products are finite; scale the features (StandardScaler)")
     return float(curvature.max())

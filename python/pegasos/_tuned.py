@@ -17,6 +17,7 @@ from pegasos._data import Data, as_data, rows_of
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._metric_machine import of_rows
+from pegasos._run import cache_bytes
 from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
 from pegasos._sparse import SparseCoefficients
 from pegasos._tuning import Tuned
@@ -579,7 +580,7 @@ class KernelPegasosClassifierCV(Tuned):
         search = task.begin(partial(self._space, task, task.data, views, self.budget))
         views |= self._views(task, task.data, task.folds)
         bytes_each = task.data.n * self.budget * task.data.X.dtype.itemsize
-        search.most_kept = max(0, int(self.cache_size * 2**20 / bytes_each) - task.threads)
+        search.most_kept = max(0, cache_bytes(self.cache_size) // bytes_each - task.threads)
         folds = range(len(task.folds))
         if gammas.values and alphas.values:
             _climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
@@ -661,7 +662,7 @@ class KernelPegasosClassifierCV(Tuned):
         model = self._model(task.seed, gamma=gamma, alpha=STREAM_ALPHA).set_params(budget=budget)
         n_classes = len(task.classes)
         model._decided = model._decide(data, n_classes, stream=False)
-        cache = int(self.cache_size * 2**20 / task.threads)
+        cache = cache_bytes(self.cache_size) // task.threads
         return kernel_space(model, data, n_classes, task.outputs, fold, alpha, cache, task.seed, look)
 
 

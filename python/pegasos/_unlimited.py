@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from pegasos._base import warn_of_gap
 from pegasos._budget import Room
 from pegasos._data import Data, is_positive
-from pegasos._run import Run
+from pegasos._run import Run, cache_bytes
 from pegasos._threads import thread_count
 
 #: Sparse kernel matrices of more rows are not looked at as a whole.
@@ -40,7 +40,7 @@ class Unlimited(Room):
             solver="pegasos" if obstacle else machine.solver,
             tol=machine.tol,
             max_epochs=machine.max_iter,
-            cache=int(machine.cache_size * 2**20),
+            cache=cache_bytes(machine.cache_size),
             certify=positive and machine._has_certificate(),
             going_on=not certify,
             threads=thread_count(machine.n_jobs),

@@ -7,6 +7,7 @@ import copy
 import importlib.util
 import os
 import pickle
+import re
 import threading
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from sklearn.svm import SVC
 
 from conftest import needs_peak, papers_kernel, papers_linear
 import pegasos
-from pegasos import OnlineGradientClassifier, ProjectronClassifier
+from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, OnlineGradientClassifier, PegasosClassifier, ProjectronClassifier
 from pegasos._data import is_positive, rows_of, sound
 from pegasos._threads import thread_count
 
@@ -432,6 +433,22 @@ def test_a_little_torture(family, cases):
     seen = [(number, *outcome(family, number)) for number in range(cases)]
     assert not [case for case in seen if case[1] not in ("answered", "refused")]
     assert any(case[1] == "answered" for case in seen) or family in ("memory", "races")
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300, 10**30, np.finfo(float).max])
+def test_a_cache_of_any_size(size, examples):
+    X, y = examples
+    params = {"cache_size": size, "random_state": 0, "gamma": 1.0, "alpha": 1e-3}
+    exact, refit = (KernelPegasosClassifier(budget=budget, **params).fit(X, y) for budget in (None, 10))
+    tuned = KernelPegasosClassifierCV([1.0], [1e-3], 10, 2, cache_size=size, random_state=0).fit(X, y)
+    for model in (exact, refit, tuned):
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("scale", [1e154, 1e200, 1e308])
+def test_an_intercept_whose_square_is_infinite(scale, examples):
+    with pytest.raises(ValueError, match=f"intercept_scaling must have a square that is finite, got {re.escape(str(scale))}"):
+        PegasosClassifier(intercept_scaling=scale).fit(*examples)
 
 
 # -- words
