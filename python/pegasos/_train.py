@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier, io
 from pegasos._core import Trainer
-from pegasos._files import check_writable
+from pegasos._files import check_writable, naming
 from pegasos._options import BY_PARAM
 from pegasos._passes import passes
 from pegasos._progress import bar_of, say
@@ -27,6 +27,8 @@ from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
     from pegasos._progress import NoBar
     from pegasos._sources import Source
 
@@ -124,7 +126,7 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
     print_aligned(lines | {"model": arguments.output})
 
 
-def _save(model: Any, names: list[str] | None, path: str) -> None:
+def _save(model: Any, names: Sequence[str] | None, path: str) -> None:
     """Saves a model with the names of its features, which arrays do not have."""
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
     if names is not None:
@@ -186,7 +188,7 @@ class _Course:
         self.estimator: Any = estimator
         self.scaler: Any = None
         #: Of a model that is gone on with.
-        self._known_names: np.ndarray | None = None
+        self._known_names: list[str] | None = None
         self._check_options()
         self._set_defaults()
         self.goes_on = arguments.resume and os.path.exists(arguments.output)
@@ -263,7 +265,8 @@ class _Course:
         """Takes up the model of the output file; options that were given must be its own."""
         path = self.arguments.output
         model = io.load(path)
-        self._known_names = getattr(model, "feature_names_in_", None)
+        if hasattr(model, "feature_names_in_"):
+            self._known_names = model.feature_names_in_.tolist()
         _forget_names(model)
         steps: list[Any] = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         estimator = steps.pop()
@@ -292,9 +295,8 @@ class _Course:
         bar.begin(source.n_bytes, "looking")
         source.prepare(report)
         bar.done()
-        known, names = self._known_names, source.names
-        if known is not None and names not in (None, known.tolist()):
-            raise ValueError(f"{source.name}: its features are {names}, those of {self.arguments.output} are {known.tolist()}")
+        with naming(source.name):
+            io.check_names(source.names, self._known_names)
         if self.arguments.scale and self.scaler is None:
             self.scaler = self._fitted_scaler(bar)
 
@@ -378,7 +380,8 @@ class _Course:
 
     def _save(self) -> None:
         model = self.estimator if self.scaler is None else make_pipeline(self.scaler, self.estimator)
-        _save(model, self.source.names, self.arguments.output)
+        names = self.source.names
+        _save(model, self._known_names if names is None else names, self.arguments.output)
         self.saved = time.monotonic()
 
     def _report(self, n: int, seconds: float) -> None:

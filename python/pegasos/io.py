@@ -280,8 +280,9 @@ def read(
     kind = format or _format_of(path)
     if kind in ("svmlight", "npz") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
-    is_text = kind in ("csv", "tsv")
-    if hashing is not None or not (is_text or (kind in ("svmlight", "npz") and columns is None)):
+    # What has no names leaves it to sources to refuse columns.
+    read_here = ("csv", "tsv") if columns is not None else ("svmlight", "csv", "tsv", "npz")
+    if hashing is not None or kind not in read_here:
         found = _of_source(path, label, columns, model, format, hashing)
     elif kind == "svmlight":
         X, y = load_svmlight(path)
@@ -397,17 +398,23 @@ def _format_of(path: Path) -> str:
     return kind
 
 
+def check_names(names: list[str] | None, known: Sequence[str] | None) -> None:
+    """Refuses features of other names than those that a model knows, where both have names."""
+    if names is None or known is None or names == list(known):
+        return
+    raise ValueError(
+        f"its features are {reprlib.repr(names)}, those of the model {reprlib.repr(list(known))}: columns says which to "
+        "take, in which order"
+    )
+
+
 def _fitting(table: Table, model: Any) -> Table:
     """The table, its features as many as those of the model."""
     n, d = table.X.shape
     if n == 0:
         raise ValueError("it holds no examples")
     if model is None or d == model.n_features_in_:
-        known = getattr(model, "feature_names_in_", None)
-        if known is not None and table.feature_names not in (None, known.tolist()):
-            names = reprlib.repr(table.feature_names)
-            want = reprlib.repr(known.tolist())
-            raise ValueError(f"its features are {names}, those of the model {want}: columns says which to take, in which order")
+        check_names(table.feature_names, getattr(model, "feature_names_in_", None))
         return table
     want = model.n_features_in_
     if isinstance(table.X, np.ndarray):

@@ -16,7 +16,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
-from conftest import needs_peak
 from sklearn.feature_extraction import FeatureHasher
 
 from pegasos import _cache, _svmlight
@@ -421,7 +420,6 @@ def test_without_positioned_reads(svm: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(map(same, stream(svm, 300, cache=True), want))
 
 
-@needs_peak
 def test_memory_is_that_of_a_window(tmp_path: Path, run_script: Any) -> None:
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:0.5 2:0.25 3:0.125 4:1\n0 5:1\n" * 750_000)

@@ -17,7 +17,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-from conftest import needs_peak, papers_kernel, papers_linear
+from conftest import papers_kernel, papers_linear
 import pegasos
 from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, OnlineGradientClassifier, PegasosClassifier, ProjectronClassifier
 from pegasos._data import is_positive, rows_of, sound
@@ -331,7 +331,6 @@ def test_what_memory_cannot_hold_is_a_memory_error(run_script):
     assert refused == 10 * [True], ran.stdout
 
 
-@needs_peak
 def test_two_rows_of_every_class(run_script):
     # All pairs of rows and classes as numbers would be 0.4 GB; what examples are mistaken for is not.
     ran = run_script(

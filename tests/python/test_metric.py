@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import INTERRUPT, needs_peak
+from conftest import INTERRUPT
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
@@ -183,7 +183,6 @@ def test_a_fit_is_one_on_mapped_rows(params):
         model.partial_fit(X[:100], y[:100]).refit(X, y, alpha=[1e-3, 1e-4])
 
 
-@needs_peak
 def test_rows_are_not_copied(run_script):
     """But for a window: of 96 MB of rows less than a sixth."""
     script = """

@@ -18,7 +18,6 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
-from conftest import needs_peak
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -535,7 +534,6 @@ def test_reading_ahead(tmp_path: Path) -> None:
     assert n in (0, 1000)
 
 
-@needs_peak
 def test_memory_is_that_of_a_batch(tmp_path: Path, run_script: Any) -> None:
     """Of files of some 50 MB, in a process of its own."""
     rows = np.tile(DENSE, (250, 2)).astype(np.float32)

@@ -155,6 +155,11 @@ def test_names_of_features_stay_with_the_model(run: Any, kind: str, how: str) ->
         assert_refused(run(f"train other.{kind} -o model --seed 0 {go_on} --resume"), "its features are")
         assert run(f"train train.{kind} -o model --seed 0 {go_on} --resume")[0] == 0
         assert io.load("model").feature_names_in_.tolist() == list("abcd")
+        # Nor are they forgotten where rows come without.
+        np.savetxt("bare.csv", np.c_[X, Y], delimiter=",", fmt="%.17g")
+        go_on = go_on.replace("--passes 3", "--passes 4").replace("--passes 2", "--passes 4")
+        assert run(f"train bare.csv -o model --seed 0 {go_on} --resume")[0] == 0
+        assert io.load("model").feature_names_in_.tolist() == list("abcd")
 
 
 def test_whatever_passes_can_read_is_read_at_once_too(run: Any, capsys: Any) -> None:

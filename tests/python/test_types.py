@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import every_pair, needs_peak, papers_linear
+from conftest import every_pair, papers_linear
 from scipy import sparse
 
 
@@ -324,7 +324,6 @@ print((peak() - before) / size)
 """
 
 
-@needs_peak
 @every_pair(dtype=["float32", "float64"], form=["dense", "csr"], solver=["pegasos", "dual"])
 def test_nothing_is_copied(dtype, form, solver, run_script):
     done = run_script(MEMORY.format(dtype=dtype, sparse=int(form == "csr"), solver=solver))
