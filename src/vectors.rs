@@ -97,11 +97,6 @@ impl<S: Scalar> Vectors<S> {
         Vectors { raise, ..self }
     }
 
-    /// What is added to all kernel values.
-    pub(crate) fn raise(&self) -> f64 {
-        self.raise
-    }
-
     /// None yet, in the same layout.
     pub(crate) fn empty(&self) -> Self {
         Vectors::new(self.n_features, self.layout).raised(self.raise)

@@ -22,6 +22,8 @@ mod panel;
 mod state;
 mod union;
 
+use std::sync::OnceLock;
+
 use crate::data::{Dense, Matrix, Row, same_features};
 use crate::error::Error;
 use crate::hypothesis::{Hypothesis, check_shape};
@@ -86,8 +88,13 @@ pub struct Expansion<S> {
     kernel: Kernel,
     outputs: usize,
     vectors: Vectors<S>,
+    /// The square of the constant feature, which all kernel values are larger by. It is added to sums of them, not to each:
+    /// in f32 a kernel value near 1 would lose digits to it, and coefficients that pull both ways would multiply the loss.
+    raise: f64,
     /// Chunk after chunk of [`CHUNK`] vectors, within it output after output; zeros up to its end.
     v: Vec<S>,
+    /// The sum of v of each output, where it has been asked for since v changed.
+    totals: OnceLock<Vec<f64>>,
     scale: Scaled,
     /// `u` of the lazy average, laid out as `v`; empty until the first iterate is counted.
     u: Vec<f64>,
@@ -130,7 +137,9 @@ impl<S: Scalar> Expansion<S> {
             kernel,
             outputs,
             vectors,
+            raise: 0.0,
             v: Vec::new(),
+            totals: OnceLock::new(),
             scale: Scaled::default(),
             u: Vec::new(),
             counts: Vec::new(),
@@ -163,14 +172,13 @@ impl<S: Scalar> Expansion<S> {
         if self.n_vectors() > 0 {
             return Err(Error::shape("w", "no support vectors yet", self.n_vectors()));
         }
-        self.vectors = self.vectors.raised(raise);
-        self.panel = Panel::new(&self.vectors, self.outputs);
+        self.raise = raise;
         Ok(self)
     }
 
     /// The value of the constant feature, 0 where there is no intercept.
     pub fn constant(&self) -> f64 {
-        self.vectors.raise().sqrt()
+        self.raise.sqrt()
     }
 
     /// Says that kernel values which rows hold already are those of a kernel that is positive semi-definite, so
@@ -268,7 +276,8 @@ impl<S: Scalar> Expansion<S> {
         let slot = self.append(i, x);
         for (o, coef) in coef.iter().enumerate() {
             let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.scale.a);
+            let v = S::from_f64(coef / self.scale.a);
+            self.v_mut()[place] = v;
         }
         slot
     }
@@ -282,15 +291,37 @@ impl<S: Scalar> Expansion<S> {
         (slot / CHUNK * self.outputs + output) * CHUNK + slot % CHUNK
     }
 
+    fn v_mut(&mut self) -> &mut Vec<S> {
+        self.totals.take();
+        &mut self.v
+    }
+
+    /// What the constant feature gives to the scores over a, of any row; nothing where there is none.
+    fn level(&self) -> impl Iterator<Item = f64> {
+        let totals = self.totals.get_or_init(|| {
+            if self.raise == 0.0 {
+                return Vec::new();
+            }
+            let mut totals = vec![0.0; self.outputs];
+            for chunk in self.v.chunks(CHUNK * self.outputs) {
+                for (total, v) in totals.iter_mut().zip(chunk.chunks(CHUNK)) {
+                    *total += v.iter().map(|v| v.to_f64()).sum::<f64>();
+                }
+            }
+            totals
+        });
+        totals.iter().map(|total| self.raise * total)
+    }
+
     /// `k(x, x)`.
     fn self_kernel(&self, i: usize, x: Row<'_, S>) -> f64 {
         if self.vectors.are_columns() {
             let mut own = [S::default()];
             x.pick(&[i], &mut own);
-            return own[0].to_f64() + self.vectors.raise();
+            return own[0].to_f64() + self.raise;
         }
         let norm2 = x.norm2();
-        self.kernel.eval(norm2, norm2, norm2) + self.vectors.raise()
+        self.kernel.eval(norm2, norm2, norm2) + self.raise
     }
 
     /// Adds to the coefficients of a row, which stands at `place` in the panel if it does.
@@ -304,7 +335,7 @@ impl<S: Scalar> Expansion<S> {
         let (scores, kxx) = match place {
             Some(p) => {
                 beside.extend_from_slice(panel.beside(p));
-                (panel.scores_of(p).to_vec(), beside[p].to_f64())
+                (panel.scores_of(p).to_vec(), beside[p].to_f64() + self.raise)
             }
             None => {
                 panel.beside_other(self.kernel, x, &mut beside);
@@ -321,7 +352,7 @@ impl<S: Scalar> Expansion<S> {
         self.counts[slot] = self.counts[slot].saturating_add(1);
         for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             let change = self.raise(slot, o, coef / self.scale.a, scores[o], kxx);
-            self.panel.lift(o, change, &beside);
+            self.panel.lift(o, change, &beside, self.raise);
         }
     }
 
@@ -344,7 +375,7 @@ impl<S: Scalar> Expansion<S> {
             self.rows.push(i as u32);
         }
         let size = self.vectors.len().div_ceil(CHUNK) * CHUNK * self.outputs;
-        self.v.resize(size, S::default());
+        self.v_mut().resize(size, S::default());
         if self.scale.averages() {
             self.u.resize(size, 0.0);
         }
@@ -372,8 +403,9 @@ impl<S: Scalar> Expansion<S> {
     fn raise(&mut self, slot: usize, output: usize, c: f64, score: f64, kxx: f64) -> f64 {
         let place = self.place(slot, output);
         let old = self.v[place].to_f64();
-        self.v[place] = S::from_f64(old + c);
-        let change = self.v[place].to_f64() - old;
+        let v = S::from_f64(old + c);
+        self.v_mut()[place] = v;
+        let change = v.to_f64() - old;
         self.scale.norm2 += change * (2.0 * score + change * kxx);
         if let Some(u) = self.u.get_mut(place) {
             *u += self.scale.sum_a * change;
@@ -477,6 +509,9 @@ impl<S: Scalar> Expansion<S> {
             side_by_side(&mut tasks, task)
         };
         out.fill(0.0);
+        for (o, level) in self.level().enumerate() {
+            out.iter_mut().skip(o).step_by(outputs).for_each(|score| *score = level);
+        }
         let groups = rows.chunks(GROUP).len();
         let mut computed = Vec::new();
         for (k, (sums, new, values)) in done.into_iter().enumerate() {
@@ -509,6 +544,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         let mut values = Vec::new();
         self.vectors.kernel_values_of(self.kernel, x, &mut values);
         out.fill(0.0);
+        out.iter_mut().zip(self.level()).for_each(|(out, level)| *out = self.scale.a * level);
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
             self.sum_chunk(chunk, 0, values, &mut sums);
@@ -540,7 +576,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norm2 = self.vectors.largest_norm2().max(norm2);
         let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
-        stays_within::<S>(self.kernel, norm2, self.vectors.raise(), reach)
+        stays_within::<S>(self.kernel, norm2, self.raise, reach)
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
@@ -602,6 +638,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn fold(&mut self, a: f64) {
         let fold = self.scale.fold(a);
+        self.totals.take();
         fold.apply(&mut self.v, &mut self.u);
         self.panel.scale(fold.c);
     }
@@ -627,7 +664,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
         let mut mean = self.clone();
         mean.panel = Panel::new(&self.vectors, self.outputs);
-        for (mean, (v, u)) in mean.v.iter_mut().zip(self.v.iter().zip(&self.u)) {
+        for (mean, (v, u)) in mean.v_mut().iter_mut().zip(self.v.iter().zip(&self.u)) {
             *mean = S::from_f64(self.scale.mean(v.to_f64(), *u));
         }
         (mean.scale, mean.u) = (Scaled { norm2: f64::NAN, ..Scaled::default() }, Vec::new());

@@ -82,12 +82,12 @@ impl<S: Scalar> Panel<S> {
         self.vectors.kernel_values_of(kernel, x, out);
     }
 
-    /// An output's coefficient of a row with these kernel values has risen by `c`.
+    /// An output's coefficient of a row with these kernel values, larger by `raise`, has risen by `c`.
     #[inline]
-    pub fn lift(&mut self, output: usize, c: f64, beside: &[S]) {
+    pub fn lift(&mut self, output: usize, c: f64, beside: &[S], raise: f64) {
         let scores = self.scores.iter_mut().skip(output).step_by(self.outputs);
         for (score, k) in scores.zip(beside) {
-            *score += c * k.to_f64();
+            *score += c * (k.to_f64() + raise);
         }
     }
 

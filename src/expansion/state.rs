@@ -76,7 +76,7 @@ impl<S: Scalar> Expansion<S> {
             }
             for o in 0..self.outputs {
                 let place = self.place(slot, o);
-                self.v[place] = state.v[k * self.outputs + o];
+                self.v_mut()[place] = state.v[k * self.outputs + o];
                 if averaging {
                     self.u[place] = state.u[k * self.outputs + o];
                 }

@@ -67,11 +67,6 @@ def fresh(model):
     return type(model)(**model.get_params() | {"random_state": 0})
 
 
-def digits_lost(model):
-    """What a model in single precision may be wrong by: rounding errors of all that it sums, of values of about 1."""
-    return 1e-6 * max(10.0, abs(getattr(model, "dual_coef_", np.ones((1, 1)))).sum(axis=1).max())
-
-
 MODELS = {
     "hinge": PegasosClassifier("hinge"),
     "squared hinge": PegasosClassifier(fit_intercept=False),
@@ -104,7 +99,7 @@ def test_every_model(name, n_classes, calibration, dtype, labels):
     if labels == "str":
         y = np.array(["Ähre", "b", "", "日本", "zz"])[y]
     model = fresh(MODELS[name]).set_params(calibration=calibration).fit(X, y)
-    found = check(model, X, 1e-11 if dtype == "float64" else digits_lost(model))
+    found = check(model, X, 1e-11 if dtype == "float64" else 1e-5)
     assert found["scores"].dtype == X.dtype
     assert found["label"].dtype == (np.int64 if labels == "int" else object)
 

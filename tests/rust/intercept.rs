@@ -1,8 +1,9 @@
-//! An intercept that is not regularised: the certificate is one, and closes; what has no such thing is refused.
+//! Intercepts. One that is not regularised: the certificate is one, and closes; what has no such thing is refused. One of
+//! a kernel machine: it costs scores no digits.
 
 use pegasos::{
-    AnyLoss, Binary, Dense, DualAscent, Examples, Fit, Hypothesis, Linear, LinearProblems, Loss,
-    OneVsRest, Params, Policy, Solver, Trainer,
+    AnyLoss, Binary, Dense, DualAscent, Examples, Expansion, Fit, Hypothesis, Kernel, Linear,
+    LinearProblems, Loss, OneVsRest, Params, Policy, Solver, Trainer,
 };
 
 use crate::generated::joint;
@@ -149,4 +150,47 @@ fn what_has_none_is_refused() {
     let data = Examples::new(Dense::new(&bad, 60, 3).unwrap(), &y, None).unwrap();
     let error = DualAscent::with_free_intercept(loss, 0.1, &data).unwrap_err().to_string();
     assert!(error.contains("row 13, column 1"), "{error}");
+}
+
+/// Coefficients of both signs around rows that are near each other, whose kernel values and intercepts cancel.
+#[test]
+fn an_intercept_of_kernels_costs_no_digits() {
+    let (gamma, constant, n, d) = (0.05, 3.0, 3000, 6);
+    let x: Vec<f32> = rows(n, d, 0.0).0.iter().map(|&x| x as f32).collect();
+    let y: Vec<u32> = (0..n).map(|i| u32::from(i % 2 == 0)).collect();
+    let dense = Dense::new(&x, n, d).unwrap();
+    let (data, numbers): (_, Vec<usize>) =
+        (Examples::new(dense, &y, None).unwrap(), (0..n).collect());
+    let w = Expansion::<f32>::new(Kernel::Rbf { gamma }, 1, d).unwrap();
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
+    let params = Params { lambda: 1e-4, ..Params::default() };
+    let mut trainer =
+        Trainer::new(w.with_constant(constant).unwrap(), loss, params.clone()).unwrap();
+    trainer.run(&data, 0..n).unwrap();
+    let w = trainer.hypothesis();
+    let vectors: Vec<(Vec<f32>, f64)> = (0..w.n_vectors())
+        .map(|slot| {
+            let (mut z, mut coef) = (vec![0.0; d], [0.0]);
+            w.vector(slot, &mut z);
+            w.coef(slot, &mut coef);
+            (z, coef[0])
+        })
+        .collect();
+    let size: f64 = vectors.iter().map(|(_, coef)| coef.abs()).sum();
+    let (mut all, mut one) = (vec![0.0; n], [0.0]);
+    w.scores_side_by_side(data.rows(), &numbers, &mut all);
+    for i in 0..n {
+        let row = &x[i * d..(i + 1) * d];
+        let exact: f64 = vectors
+            .iter()
+            .map(|(z, coef)| {
+                let squares = row.iter().zip(z).map(|(x, z)| f64::from(x - z).powi(2));
+                coef * ((-gamma * squares.sum::<f64>()).exp() + constant * constant)
+            })
+            .sum();
+        w.score(dense.row(i), &mut one);
+        for score in [all[i], one[0]] {
+            assert!((score - exact).abs() <= 4e-8 * size, "{score}, not {exact} (of {size})");
+        }
+    }
 }
