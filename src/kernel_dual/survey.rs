@@ -91,24 +91,31 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(sets)
     }
 
-    /// The sums of a problem, and the examples that have a share in its gap: where there is an intercept those whose steps
-    /// would lower it, then those who would raise it; else all at first.
+    /// The sums of a problem, and the examples that have a share in its gap. Where there is an intercept those whose steps
+    /// would lower it, then those who would raise it; and with how far its score may go, negated, each that has no share
+    /// where it would step then. Else all at first.
     fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
         let outputs = self.outputs();
         let mut buffer = vec![0.0; 3 * outputs];
         let (scores, rest) = buffer.split_at_mut(outputs);
         let (dual, coef) = rest.split_at_mut(outputs);
+        let intercept = self.kernel.by > 0.0 && !self.problems[p].whole;
         for place in self.problems[p].spans.iter().cloned().flatten() {
             let (y, weight) = (self.labels[place], data.weight(self.numbers[place]));
-            let mut rises = false;
+            let (mut rises, mut distance) = (false, f64::INFINITY);
             let (share, loss, cross) = match self.loss.hinge_sign(p, y) {
                 Some(sign) => {
                     let (score, a) = (self.scores.get(p, place), self.dual.get(p, place));
-                    rises = self.kernel.by > 0.0 && sign > score;
                     let (margin, a) = (sign * score, sign * a);
                     let loss = (1.0 - margin).max(0.0);
-                    (loss - a + a * margin, loss, a * margin)
+                    let share = loss - a + a * margin;
+                    if intercept && weight > 0.0 {
+                        // Without a share it goes where its bounds let it.
+                        rises = if share > 0.0 { sign > score } else { (a < 1.0) == (sign > 0.0) };
+                        distance = (sign - score).abs();
+                    }
+                    (share, loss, a * margin)
                 }
                 None => {
                     self.scores.read(place, scores);
@@ -119,8 +126,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             };
             sums.add(weight, share, loss, cross);
-            if weight * share > 0.0 {
-                shares[usize::from(rises)].push((weight * share, place as u32));
+            let value = if weight * share > 0.0 { weight * share } else { -distance };
+            if value > f64::NEG_INFINITY {
+                shares[usize::from(rises)].push((value, place as u32));
             }
         }
         sums
@@ -142,21 +150,24 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 }
 
 /// The places with the largest shares, in ascending order; of two lists as many from each, if there are. An intercept moves
-/// all scores: steps that all pull it to one side end where it has gone too far for everybody else.
+/// all scores: steps that all pull it to one side end where it has gone too far for everybody else. So where one list has
+/// fewer shares than the other, it gives those who would be the first to stop it.
 fn choose(shares: [Vec<(f64, u32)>; 2], most: usize) -> Vec<u32> {
     // Of those that are alike, some from everywhere.
     let mixed = |place: u32| place.wrapping_mul(0x9E37_79B9);
-    let [lower, raise] = shares.each_ref().map(Vec::len);
+    let counts =
+        shares.each_ref().map(|side| side.iter().filter(|(value, _)| *value > 0.0).count());
+    let [lower, raise] = shares.each_ref().map(|side| side.len().min(counts[0].max(counts[1])));
     let first = lower.min((most / 2).max(most.saturating_sub(raise)));
     let mut set = Vec::new();
-    for (mut shares, most) in shares.into_iter().zip([first, most - first]) {
-        if most < shares.len() {
-            shares.select_nth_unstable_by(most, |a, b| {
+    for (mut side, most) in shares.into_iter().zip([first, raise.min(most - first)]) {
+        if most < side.len() {
+            side.select_nth_unstable_by(most, |a, b| {
                 b.0.total_cmp(&a.0).then(mixed(a.1).cmp(&mixed(b.1)))
             });
-            shares.truncate(most);
+            side.truncate(most);
         }
-        set.extend(shares.into_iter().map(|share| share.1));
+        set.extend(side.into_iter().map(|share| share.1));
     }
     set.sort_unstable();
     set

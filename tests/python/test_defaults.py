@@ -144,14 +144,14 @@ def test_an_intercept_is_a_constant_in_the_kernel(multi_class, n_classes, solver
         assert (again.decision_function(X) == model.decision_function(X)).all()
 
 
-def test_an_intercept_keeps_working_sets_going():
-    # As it moves all scores, sets of examples that all pull it to one side took 334 steps here, and of 60,000 rows
-    # came nowhere at all.
+@pytest.mark.parametrize("order", [0, 1])
+def test_an_intercept_keeps_working_sets_going(order):
+    # As it moves all scores, sets of examples that all pull it to one side took 100 and 169 steps here, with as many from
+    # either side as have a share in the gap; and at first 334, and of 60,000 rows came nowhere at all.
     X, y = make_classification(20_000, 10, random_state=0, flip_y=0.3)
-    # Of some orders two hundred short ones, in a fifth more time.
-    model = KernelPegasosClassifier(fit_intercept=True, random_state=0).fit(X.astype(np.float32), y)
+    model = KernelPegasosClassifier(fit_intercept=True, random_state=order).fit(X.astype(np.float32), y)
     assert model.duality_gap_ <= 1e-3 * model.objective_
-    assert model.n_iter_ < 60
+    assert model.n_iter_ < 30
 
 
 def test_an_intercept_must_stay_while_training_goes_on():
