@@ -255,10 +255,10 @@ def races(random: np.random.Generator) -> None:
 
 
 def memory(random: np.random.Generator) -> None:
-    """Sizes that there is no memory for, within a GB beside what is there."""
+    """Sizes that there is no memory for, within half a GB beside what is there."""
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[0])
-    limit = pages * resource.getpagesize() + (1 << 30)
+    limit = pages * resource.getpagesize() + (1 << 29)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     kind = random.integers(6)
     d = int(random.choice([2**20, 2**27, 2**31 - 1, 2**31, 2**40, 2**62]))
@@ -281,7 +281,7 @@ def memory(random: np.random.Generator) -> None:
         )
     elif kind == 4:
         KernelPegasosClassifier(gamma=100.0, solver=str(random.choice(["auto", "pegasos"])), alpha=1e-6).fit(
-            dense, random.integers(20, size=20000)
+            dense, random.integers(4, size=20000)
         )
     else:
         model = PegasosClassifier(max_iter=1).fit(dense, np.arange(20000) % 1000)

@@ -127,8 +127,8 @@ impl Problem {
 
     /// The scores of row i under [`flat`] weights.
     pub fn scores(&self, i: usize, w: &[f64], constant: f64) -> Vec<f64> {
-        let x = self.features(i, constant);
-        w.chunks(x.len()).map(|w| dot(w, &x)).collect()
+        let x = self.row(i);
+        w.chunks(self.d + 1).map(|w| dot(&w[..self.d], x) + w[self.d] * constant).collect()
     }
 
     /// `lambda/2 ||w||^2` and the weighted loss of row i.

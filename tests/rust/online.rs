@@ -144,16 +144,21 @@ impl Game {
     fn best(&self) -> Vec<f64> {
         let k = self.rule.outputs();
         let mut u = vec![0.0; k * (self.rounds.d + 1)];
-        let (mut best, mut least) = (u.clone(), self.fixed_pays(&u));
-        for t in 1..=150 {
+        let (mut best, mut least) = (u.clone(), f64::INFINITY);
+        for t in 1..=151 {
             let mut gradient: Vec<f64> =
                 u.iter().map(|u| self.lambda * u * self.rounds.n as f64).collect();
+            let mut pays = self.lambda / 2.0 * dot(&u, &u) * self.rounds.n as f64;
             for i in 0..self.rounds.n {
+                let (scores, y) = (self.rounds.scores(i, &u, 1.0), self.rounds.y[i]);
+                pays += self.rounds.weight[i] * self.rule.value(&scores, y);
                 let x = self.rounds.features(i, 1.0);
-                let coef = self.rule.coef(&self.rounds.scores(i, &u, 1.0), self.rounds.y[i]);
-                for (gradient, c) in gradient.chunks_mut(x.len()).zip(coef) {
+                for (gradient, c) in gradient.chunks_mut(x.len()).zip(self.rule.coef(&scores, y)) {
                     add(gradient, -self.rounds.weight[i] * c, &x);
                 }
+            }
+            if pays < least {
+                (best, least) = (u.clone(), pays);
             }
             let size = norm(&gradient);
             if size == 0.0 {
@@ -161,10 +166,6 @@ impl Game {
             }
             add(&mut u, -RADIUS / (size * f64::from(t).sqrt()), &gradient);
             shrink_into(&mut u, RADIUS);
-            let pays = self.fixed_pays(&u);
-            if pays < least {
-                (best, least) = (u.clone(), pays);
-            }
         }
         best
     }
