@@ -30,6 +30,7 @@ from pegasos._data import (
     scale_advice,
     validated,
 )
+from pegasos._documented import Documented
 from pegasos._progress import NoBar, bar_of
 from pegasos._run import Run
 from pegasos._steps import decided_alpha
@@ -87,7 +88,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, BaseEstimator):
+class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseEstimator):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any

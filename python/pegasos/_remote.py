@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos import _rounds
 from pegasos._base import Watch
 from pegasos._data import check_labels
+from pegasos._documented import Documented
 from pegasos._parts import accuracy, is_remote, lazily, parts_of
 from pegasos._progress import bar_of
 from pegasos._stream import Stream
@@ -47,7 +48,7 @@ def constraints(local: Any, of_local: str, **own: list[Any]) -> dict[str, Any]:
     }
 
 
-class RemoteClassifier(ClassifierMixin, BaseEstimator):
+class RemoteClassifier(Documented, ClassifierMixin, BaseEstimator):
     """An estimator whose examples are on the workers of a cluster."""
 
     #: What is trained there, and what it has no parameter for here.

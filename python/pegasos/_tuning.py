@@ -24,6 +24,7 @@ from pegasos._base import Interrupted
 from pegasos._calibration import METHODS, Calibration
 from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
 from pegasos._data import Data, explaining, from_arrow
+from pegasos._documented import Documented
 from pegasos._machine import votes_of_pairs
 from pegasos._progress import bar_of, say
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
@@ -45,7 +46,7 @@ def _has_scores(tuned: Any) -> bool:
     return True
 
 
-class Tuned(CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
+class Tuned(Documented, CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
     """An estimator that tries others and keeps the best."""
 
     alphas: Grid

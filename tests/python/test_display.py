@@ -1,6 +1,7 @@
 """Pictures of how a fit went."""
 
 import sys
+from email.message import Message
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -14,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_html_repr
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier, PegasosClassifierCV, merge
-from pegasos import TrainingCurveDisplay
+from pegasos import TrainingCurveDisplay, _documented
 
 mpl.use("Agg")
 
@@ -130,3 +132,21 @@ def test_curves_of_given_figures():
     assert display.lines_["dual_objective"].get_color() == display.lines_["objective"].get_color()
     assert all(axis.get_legend() is None for axis in display.axes_[1:])
     assert [*display.lines_] == ["objective", "dual_objective", "gap", "loss"]
+
+
+@pytest.mark.parametrize("address", ["https://docs.example.org/pegasos", None])
+def test_the_html_representation_links_to_the_docs(address, monkeypatch):
+    package = Message()
+    package["Name"] = "pegasos"
+    package["Project-URL"] = "Source, https://example.org/source"
+    if address is not None:
+        package["Project-URL"] = f"Documentation, {address}"
+    monkeypatch.setattr(_documented, "metadata", {"pegasos": package}.__getitem__)
+    _documented.documentation.cache_clear()
+    try:
+        estimators = [*MACHINES.values(), PegasosClassifierCV(), make_pipeline(StandardScaler(), PegasosClassifier())]
+        shown = [estimator_html_repr(estimator) for estimator in estimators]
+    finally:
+        _documented.documentation.cache_clear()
+    assert [f'href="{address}"' in html for html in shown] == [address is not None] * len(shown)
+    assert not any("example.org/source" in html for html in shown)
