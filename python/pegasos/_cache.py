@@ -294,7 +294,7 @@ class _File:
         self._rows, self._kind, self._label_dtype = about["rows"], about["labels"], about["label_dtype"]
         self._values: np.dtype[Any] = np.dtype({"float32": np.float32, "float64": np.float64}[about["values"]])
         self._texts = np.array(about["texts"], dtype=str)
-        self.names: list[str] | None = about.get("names")
+        self.names: list[str] | None = about["names"]
         if min(self.n_rows, self.n_features, self.run) < 1 or self._rows not in ("dense", "int32", "int64"):
             raise ValueError("it describes no rows")
         n_blocks = -(-self.n_rows // self.run)

@@ -21,7 +21,7 @@ __all__ = [
     "Metric",
     "Model",
     "NonFiniteError",
-    "Odds",
+    "ProbabilityMap",
     "Refit",
     "Svmlight",
     "Trainer",
@@ -59,8 +59,8 @@ class Hasher:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class Odds:
-    def __new__(cls, method: str, parts: list[list[float]]) -> Odds: ...
+class ProbabilityMap:
+    def __new__(cls, method: str, parts: list[list[float]]) -> ProbabilityMap: ...
     def probabilities(
         self, trainer: Trainer, hasher: Hasher, x: Mapping[Any, Any], labels: list[Any]
     ) -> dict[Any, float]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -264,3 +264,8 @@ DATA is told by its ending:
   a text on each line           for models that begin with a HashingVectorizer; or a .csv of texts and labels
 or by --format. "-" is the standard input, in svmlight format unless --format says another.
 """
+
+
+def how_to_read(arguments: Namespace) -> dict[str, Any]:
+    """How examples are to be read, as `pegasos.io.read` takes it."""
+    return {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}

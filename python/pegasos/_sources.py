@@ -413,11 +413,13 @@ def open_source(
         raise TypeError(
             f"source must be a path, an iterable of pairs (X, y), or a function that returns one, got {origin!r}"
         )
-    _check_goes_with(kind, "n_features", n_features is not None, ("svmlight", "pairs"))
-    _check_goes_with(kind, "zero_based", zero_based != "auto", ("svmlight",))
-    tables = ("csv", "tsv", "parquet", "arrow")
-    _check_goes_with(kind, "columns", columns is not None, tables)
-    _check_goes_with(kind, "hashing", hashing is not None, tables)
+    check_goes_with(
+        kind,
+        n_features=n_features is not None,
+        zero_based=zero_based != "auto",
+        columns=columns is not None,
+        hashing=hashing is not None,
+    )
     columns = named(columns)
     found = _opened(kind, origin, label, columns, dtype, n_features, zero_based, hashing, n_jobs)
     if cache is None or cache is False:
@@ -476,6 +478,14 @@ def _opened(
     return ArrowSource(origin, format=format, label=label, columns=columns, dtype=dtype, hasher=hasher)
 
 
-def _check_goes_with(kind: str, name: str, given: bool, kinds: tuple[str, ...]) -> None:
-    if given and kind not in kinds:
-        raise ValueError(f"{name} goes with {', '.join(kinds)}, not with {kind}, which tells it")
+_TABLES = ("csv", "tsv", "parquet", "arrow")
+
+#: Of what kinds of sources parameters tell what these do not tell themselves.
+_GOES_WITH = {"n_features": ("svmlight", "pairs"), "zero_based": ("svmlight",), "columns": _TABLES, "hashing": _TABLES}
+
+
+def check_goes_with(kind: str, **given: bool) -> None:
+    """Refuses parameters that are given where the kind of source has no use for them."""
+    for name in (name for name, is_given in given.items() if is_given):
+        if kind not in _GOES_WITH[name]:
+            raise ValueError(f"{name} goes with {', '.join(_GOES_WITH[name])}, not with {kind}, which tells it")

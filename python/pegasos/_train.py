@@ -18,7 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from pegasos import KernelPegasosClassifier, PegasosClassifier, io
 from pegasos._core import Trainer
 from pegasos._files import check_writable, naming
-from pegasos._options import BY_PARAM
+from pegasos._options import BY_PARAM, how_to_read
 from pegasos._passes import passes
 from pegasos._progress import bar_of, say
 from pegasos._report import budget_lines, classes_line, objective_lines, print_aligned
@@ -92,7 +92,7 @@ def _at_once(estimator: Any, arguments: argparse.Namespace) -> None:
     for name in ("cache", "cache_file", "resume", "window"):
         if getattr(arguments, name):
             raise ValueError(f"--{name.replace('_', '-')} needs --passes")
-    X, y, names = _examples(arguments)
+    X, y, names = io.read(arguments.data, n_features=arguments.n_features, **how_to_read(arguments))
     if y is None:
         raise ValueError("training needs labels, --label cannot be none")
     if arguments.float32:
@@ -141,17 +141,6 @@ def _forget_names(model: Any) -> None:
         each.__dict__.pop("feature_names_in_", None)
 
 
-def _examples(arguments: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
-    """All of them, and the names of their features."""
-    is_svmlight = (arguments.format or format_of(arguments.data)) == "svmlight"
-    if arguments.n_features is not None and not is_svmlight:
-        raise ValueError("--n-features is for svmlight files, others say how many features they have")
-    if arguments.n_features is None or arguments.columns is not None:
-        how = {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
-        return io.read(arguments.data, **how)
-    return *io.load_svmlight(arguments.data, n_features=arguments.n_features), None
-
-
 def _verbose(arguments: argparse.Namespace) -> int:
     return int(sys.stderr.isatty() and not arguments.quiet)
 
@@ -196,14 +185,11 @@ class _Course:
             self._go_on()
         self.source: Source = open_source(
             arguments.data,
-            label=arguments.label,
-            columns=arguments.columns,
-            format=arguments.format,
+            **how_to_read(arguments),
             dtype=np.float32 if arguments.float32 else np.float64,
             n_features=arguments.n_features,
-            hashing=arguments.hashing,
             # As the format wants it, where nobody can look first.
-            **({} if self._is_file or self.format != "svmlight" else {"zero_based": False}),
+            zero_based="auto" if self._is_file or self.format != "svmlight" else False,
             cache=arguments.cache_file or bool(arguments.cache),
             n_jobs=_given(arguments).get("n_jobs"),
         )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 # Whatever takes long to import is imported where it is needed: nobody who asks for help waits for scikit-learn.
 from pegasos._core import __version__
-from pegasos._options import EXAMPLES, ONE_OF, TABLE, Option
+from pegasos._options import EXAMPLES, ONE_OF, TABLE, Option, how_to_read
 from pegasos._report import budget_lines, classes_line, objective_lines, print_aligned
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
         raise ValueError(f"{arguments.model}: {needed}")
-    X = io.read_for(model, arguments.data, **_how(arguments)).X
+    X = io.read_for(model, arguments.data, **how_to_read(arguments)).X
     if arguments.proba:
         rows = model.predict_proba(X).tolist()
     elif arguments.scores:
@@ -210,11 +210,6 @@ def _predict(arguments: argparse.Namespace) -> None:
     else:
         rows = [[label] for label in model.predict(X).tolist()]
     _write("".join("\t".join(map(str, row)) + "\n" for row in rows), arguments.output)
-
-
-def _how(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How the examples are to be read."""
-    return {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
 
 
 def _write(text: str, output: str | None) -> None:
@@ -232,7 +227,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from pegasos._predictor import Predictor
 
     model = Predictor(arguments.model)
-    X, y, _ = io.read_for(model, arguments.data, **_how(arguments))
+    X, y, _ = io.read_for(model, arguments.data, **how_to_read(arguments))
     if y is None:
         raise ValueError(f"{arguments.data}: it has no labels to compare with")
     ours, theirs = ("text" if labels.dtype.kind in "UO" else "numbers" for labels in (model.classes_, y))

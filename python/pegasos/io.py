@@ -20,7 +20,7 @@ from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._csv import Lines, label_column, read_csv
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
-from pegasos._sources import FORMATS, format_of, named, open_source, stacked
+from pegasos._sources import FORMATS, check_goes_with, format_of, named, open_source, stacked
 from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ def read(
     columns: Sequence[str] | None = None,
     model: Any = None,
     format: str | None = None,
+    n_features: int | None = None,
     hashing: Hashing | None = None,
 ) -> Table:
     """Read examples and their labels from a file.
@@ -230,6 +231,8 @@ def read(
     format : {"svmlight", "csv", "tsv", "npy", "npz", "parquet", "arrow"}, default=None
         The format, whatever the ending of the path. None for what the ending says, and svmlight for the standard
         input.
+    n_features : int, default=None
+        How many features the rows of an svmlight file have, as by `load_svmlight`; None for what the file shows.
     hashing : int, FeatureHasher or HashingVectorizer, default=None
         What makes features of the columns of a table, strings among them, as by `stream`.
 
@@ -280,12 +283,11 @@ def read(
     kind = format or _format_of(path)
     if kind in ("svmlight", "npz") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
-    # What has no names leaves it to sources to refuse columns.
-    read_here = ("csv", "tsv") if columns is not None else ("svmlight", "csv", "tsv", "npz")
-    if hashing is not None or kind not in read_here:
+    check_goes_with(kind, columns=columns is not None, n_features=n_features is not None, hashing=hashing is not None)
+    if hashing is not None or kind not in ("svmlight", "csv", "tsv", "npz"):
         found = _of_source(path, label, columns, model, format, hashing)
     elif kind == "svmlight":
-        X, y = load_svmlight(path)
+        X, y = load_svmlight(path, n_features=n_features)
         found = Table(X, None if label is None else y, None)
     else:
         names = named(columns)

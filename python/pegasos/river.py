@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 from pegasos import _kernel, _linear
 from pegasos._calibration import Calibration, Scored, most_rows
-from pegasos._core import Hasher, Odds
+from pegasos._core import Hasher, ProbabilityMap
 
 try:
     from river import base
@@ -39,8 +39,8 @@ __all__ = ["KernelPegasosClassifier", "PegasosClassifier"]
 _ANEW = 0.1
 
 
-def _odds(calibration: Calibration) -> Odds:
-    return Odds(calibration.method, [part.ravel().tolist() for part in calibration.parts])
+def _compiled(calibration: Calibration) -> ProbabilityMap:
+    return ProbabilityMap(calibration.method, [part.ravel().tolist() for part in calibration.parts])
 
 
 class _Notes:
@@ -58,7 +58,7 @@ class _Notes:
         #: How many there have been; how many of them the map is learned from, and when the next is.
         self.count = self.known = self.due = 0
         # Of nothing, as long as nothing is known: all classes are alike.
-        self._found = _odds(Calibration("sigmoid", n_classes, False, [np.zeros(2)] * self.outputs))
+        self._found = _compiled(Calibration("sigmoid", n_classes, False, [np.zeros(2)] * self.outputs))
 
     def add(self, scores: list[float], code: int) -> None:
         """Remembers one more."""
@@ -76,7 +76,7 @@ class _Notes:
         scores = np.array(self.scores).reshape(len(self.codes), self.outputs)[rows]
         return Scored(scores, np.array(self.codes, np.int64)[rows], np.ones(len(scores)))
 
-    def map(self) -> Odds:
+    def map(self) -> ProbabilityMap:
         """That of the scores known, but for a tenth at most that came since; of the later half of them.
 
         Scores shrink as 1/t when a stream begins. With all of them the log loss of the default models on river's Phishing and
@@ -94,7 +94,7 @@ class _Notes:
         if self.known > before:
             scored = self.scored(self.known - self.known // 2, self.count - self.known)
             found = Calibration.of(self.method, scored.scores, scored.codes, self.n_classes)
-            self._found = _odds(found)
+            self._found = _compiled(found)
 
 
 class _StreamClassifier(base.MiniBatchClassifier):
@@ -116,7 +116,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
         self._counts: list[int] = []
         #: How scores become probabilities: learned from those of the stream, or the loss's own.
         self._notes: _Notes | None = None
-        self._own_map: Odds | None = None
+        self._own_map: ProbabilityMap | None = None
         self._name: str | None = None
 
     @abstractmethod
@@ -182,7 +182,7 @@ class _StreamClassifier(base.MiniBatchClassifier):
             method, n_classes = self._method, len(self._labels)
             self._notes = None if method is None else _Notes(method, n_classes)
             if self.loss == "log_loss":
-                self._own_map = _odds(Calibration.of_log_loss(n_classes))
+                self._own_map = _compiled(Calibration.of_log_loss(n_classes))
 
     def _settled(self) -> _PegasosBase | None:
         """The estimator behind, told of all that its trainer has learned since; None before the first example."""

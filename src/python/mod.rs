@@ -6,7 +6,7 @@
 //!   ([`Made`](trainer::Made)) and how far it is ([`Facts`](trainer::Facts)). [`Fit`](trainer::Fit) runs the crate's policy
 //!   on it and tells Python of every epoch. [`Refit`](refit::Refit) solves in the span of a model's support vectors.
 //! * [`Hasher`](hasher::Hasher) makes rows of dictionaries, which trainers learn from one at a time ([`single`]);
-//!   [`Odds`](single::Odds) makes probabilities of their scores.
+//!   [`ProbabilityMap`](single::ProbabilityMap) makes probabilities of their scores.
 //! * [`Model`](model::Model) predicts from a file, with nothing but NumPy near it.
 //! * [`Svmlight`](svmlight::Svmlight) makes arrays of blocks of text, batch by batch; [`Loader`](loader::Loader) makes
 //!   large ones of all of it.
@@ -253,7 +253,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("NonFiniteError", m.py().get_type::<NonFiniteError>())?;
     m.add_class::<examples::Examples>()?;
     m.add_class::<hasher::Hasher>()?;
-    m.add_class::<single::Odds>()?;
+    m.add_class::<single::ProbabilityMap>()?;
     m.add_class::<trainer::Made>()?;
     m.add_class::<trainer::Facts>()?;
     m.add_class::<trainer::Trainer>()?;

@@ -70,7 +70,7 @@ pub(super) fn code(trainer: &Trainer, hasher: &Hasher, x: &Bound<'_, PyAny>) -> 
 
 /// Probabilities of classes, given the scores of one example: what `Calibration` of the Python package makes of many.
 #[pyclass(module = "pegasos._core", frozen)]
-pub(super) struct Odds {
+pub(super) struct ProbabilityMap {
     map: Calibration,
     /// What it was made of.
     method: String,
@@ -78,7 +78,7 @@ pub(super) struct Odds {
 }
 
 #[pymethods]
-impl Odds {
+impl ProbabilityMap {
     /// By a method, from the numbers that it has learned: for each score, or for all.
     #[new]
     fn new(method: String, parts: Vec<Vec<f64>>) -> PyResult<Self> {
@@ -88,7 +88,7 @@ impl Odds {
         };
         let shaped: Vec<_> = parts.iter().map(|part| (shape(part), &part[..])).collect();
         let map = Calibration::new(&method, &shaped, parts.len())?;
-        Ok(Odds { map, method, parts })
+        Ok(ProbabilityMap { map, method, parts })
     }
 
     /// Those of classes with these labels, of the row of a dictionary, by the last iterate.
@@ -113,7 +113,7 @@ impl Odds {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String, Vec<Vec<f64>>)) {
-        let Odds { method, parts, .. } = slf.get();
+        let ProbabilityMap { method, parts, .. } = slf.get();
         (slf.get_type().into_any(), (method.clone(), parts.clone()))
     }
 }

@@ -289,3 +289,17 @@ def test_only_tables_have_columns(ending: str, tmp_path: Path) -> None:
     for label in ("species", 0):
         with pytest.raises(ValueError, match=f"a file of format (svmlight|npz) has no column {label!r}"):
             io.read(tmp_path / f"data{ending}", label=label)
+
+
+def test_how_many_features_there_are(tmp_path):
+    path = tmp_path / "few.svm"
+    path.write_text("1 1:2\n0 3:1\n")
+    X, y, names = io.read(path, n_features=7)
+    assert X.shape == (2, 7) and y.tolist() == [1, 0] and names is None
+    with pytest.raises(ValueError, match="n_features"):
+        io.read(path, n_features=2)
+    for other in ["x.csv", "x.npy", "x.npz"]:
+        with pytest.raises(ValueError, match="n_features goes with svmlight, pairs, not with"):
+            io.read(tmp_path / other, n_features=7)
+    with pytest.raises(ValueError, match="hashing goes with"):
+        io.read(path, n_features=7, hashing=8)

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 import pegasos
 from pegasos import _core
 from pegasos._calibration import Calibration
-from pegasos._core import Odds
+from pegasos._core import ProbabilityMap
 from pegasos.river import KernelPegasosClassifier, PegasosClassifier, _Notes
 
 MODELS = {
@@ -455,18 +455,18 @@ def test_without_river(run_script):
         ),
     ],
 )
-def test_odds_are_those_of_a_calibration(method, parts):
+def test_probabilities_are_those_of_a_calibration(method, parts):
     model = learned(PegasosClassifier("log_loss"), examples(60, classes=("no", "yes")))
     trainer, hasher = model._estimator._trainer, model._hasher
     sizes = [0.0, 1e-320, 1e-9, 0.01, 0.1, 1.0, 3.0, 40.0, 1e4, 1e200]
     rows = [{"f0": sign * size} for sign in (1.0, -1.0) for size in sizes]
     for part in map(np.array, parts):
-        odds = pickle.loads(pickle.dumps(Odds(method, [part.ravel().tolist()])))
+        probability_map = pickle.loads(pickle.dumps(ProbabilityMap(method, [part.ravel().tolist()])))
         for x in rows:
             scores = np.array([trainer.scores_one(hasher, x)])
             with np.errstate(over="ignore", invalid="ignore"):
                 want = Calibration(method, 2, False, [part]).probabilities(scores)[0]
-            found = odds.probabilities(trainer, hasher, x, ["no", "yes"])
+            found = probability_map.probabilities(trainer, hasher, x, ["no", "yes"])
             assert list(found) == ["no", "yes"]
             np.testing.assert_allclose(list(found.values()), want, rtol=1e-13, atol=0.0 if method == "isotonic" else 1e-15)
 
@@ -481,18 +481,18 @@ def test_odds_are_those_of_a_calibration(method, parts):
         ("isotonic", [[[0.0], [0.0]]] * 3),
     ],
 )
-def test_odds_of_three_classes(method, parts):
+def test_probabilities_of_three_classes(method, parts):
     names = ["north", "east", "south"]
     model = learned(PegasosClassifier("log_loss"), examples(60, classes=names))
     trainer, hasher = model._estimator._trainer, model._hasher
     arrays = [np.array(part) for part in parts]
-    odds = pickle.loads(pickle.dumps(Odds(method, [part.ravel().tolist() for part in arrays])))
+    probability_map = pickle.loads(pickle.dumps(ProbabilityMap(method, [part.ravel().tolist() for part in arrays])))
     for size in (-1e4, -1.0, -0.01, 0.0, 0.1, 3.0, 1e200):
         x = {"f0": size}
         scores = np.array([trainer.scores_one(hasher, x)])
         with np.errstate(over="ignore", invalid="ignore"):
             want = Calibration(method, 3, False, arrays).probabilities(scores)[0]
-        found = odds.probabilities(trainer, hasher, x, names)
+        found = probability_map.probabilities(trainer, hasher, x, names)
         assert list(found) == names
         np.testing.assert_allclose(list(found.values()), want, rtol=1e-13, atol=1e-15)
 
@@ -501,12 +501,12 @@ def test_odds_of_three_classes(method, parts):
     ("method", "parts"),
     [("sigmoid", [[1.0]]), ("temperature", []), ("isotonic", [[]]), ("isotonic", [[1.0, 2.0, 3.0]]), ("platt", [[1.0]])],
 )
-def test_odds_that_are_none(method, parts):
+def test_maps_that_are_none(method, parts):
     with pytest.raises(ValueError, match="does not belong to|must rise"):
-        Odds(method, parts)
+        ProbabilityMap(method, parts)
 
 
-def test_odds_have_a_label_for_each_class():
+def test_probabilities_have_a_label_for_each_class():
     model = learned(PegasosClassifier("log_loss"), examples(60, classes=("north", "east", "south")))
     with pytest.raises(ValueError, match="a label for each class"):
-        Odds("temperature", [[1.0]]).probabilities(model._estimator._trainer, model._hasher, {"f0": 1.0}, ["a", "b"])
+        ProbabilityMap("temperature", [[1.0]]).probabilities(model._estimator._trainer, model._hasher, {"f0": 1.0}, ["a", "b"])

@@ -416,7 +416,7 @@ def test_the_standard_input(run: Any, here: Path) -> None:
 def test_numbers_of_features(run: Any) -> None:
     assert trained(run, "three.svm --n-features 7 --seed 0").n_features_in_ == 7
     assert trained(run, f"three.svm --n-features 7 {IN_PASSES}").n_features_in_ == 7
-    assert_refused(run("train words.csv -o model --n-features 7"), "--n-features is for svmlight files")
+    assert_refused(run("train words.csv -o model --n-features 7"), "n_features goes with svmlight, pairs, not with csv, which tells it")
 
 
 def test_a_line_now_and_then(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
