@@ -65,17 +65,23 @@ pub fn descend<P: Processor, S: Float>(
     Steepest { at: group[most] as usize * LANES + most, gain: best[most], gap: sum }
 }
 
+/// Rows that are gone through side by side: so many that columns are read and written seldom, and so few that the
+/// processor sees each of them coming.
+const AT_ONCE: usize = 16;
+
 #[inline(always)]
 pub fn add_rows<P: Processor, S: Float>(_: P, coef: &[f64], rows: &[&[S]], out: &mut [f64]) {
     const TOGETHER: usize = 2 * WIDTH;
-    let mut at = 0;
-    while at + TOGETHER <= out.len() {
-        add_columns::<P, S, TOGETHER>(coef, rows, at, out);
-        at += TOGETHER;
-    }
-    while at < out.len() {
-        add_columns::<P, S, WIDTH>(coef, rows, at, out);
-        at += WIDTH;
+    for (coef, rows) in coef.chunks(AT_ONCE).zip(rows.chunks(AT_ONCE)) {
+        let mut at = 0;
+        while at + TOGETHER <= out.len() {
+            add_columns::<P, S, TOGETHER>(coef, rows, at, out);
+            at += TOGETHER;
+        }
+        while at < out.len() {
+            add_columns::<P, S, WIDTH>(coef, rows, at, out);
+            at += WIDTH;
+        }
     }
 }
 
@@ -89,15 +95,14 @@ fn add_columns<P: Processor, S: Float, const N: usize>(
 ) {
     let out = &mut out[at..at + N];
     let mut sum = [0.0; N];
+    sum.copy_from_slice(out);
     for (coef, row) in coef.iter().zip(rows) {
         let row = &row[at..at + N];
         for l in 0..N {
             sum[l] = row[l].widen().mul_add_if_fast::<P>(*coef, sum[l]);
         }
     }
-    for l in 0..N {
-        out[l] += sum[l];
-    }
+    out.copy_from_slice(&sum);
 }
 
 #[inline(always)]
