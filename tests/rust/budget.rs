@@ -1,16 +1,14 @@
 //! Training on a budget: against the paper's pseudo-code, with every step taken the long way.
 
 use pegasos::{
-    AnyLoss, Average, Ball, Binary, Block, Budgeted, BudgetedState, Dense, Error, Examples,
-    Expansion, Hypothesis, Kernel, Loss, Maintenance, Matrix, Multiclass, Params, Scalar, Schedule,
-    Trainer,
+    Average, Ball, Block, Budgeted, BudgetedState, Dense, Error, Examples, Expansion, Hypothesis,
+    Kernel, Loss, Maintenance, Matrix, Multiclass, Params, Scalar, Schedule, Trainer,
 };
 
-use crate::generated::{Problem, Rule, dot, joint};
+use crate::generated::{HINGE, Problem, Rule, dot, joint};
 
 /// Narrow enough for kernel matrices that can be inverted to many digits, by the test too.
 const RBF: Kernel = Kernel::Rbf { gamma: 2.0 };
-const HINGE: Binary<AnyLoss> = Binary { loss: AnyLoss::Hinge, positive: 1 };
 const CLASSES: Multiclass = joint(4);
 const N: usize = 400;
 

@@ -1,11 +1,13 @@
 //! Certificates of what the loop has reached, by its ledger: they may claim no more than the truth.
 
 use pegasos::{
-    AnyLoss, Average, Block, Certificate, Dense, Examples, Loss, Params, Sampling, Scalar, Shards,
+    AnyLoss, Average, Block, Certificate, Dense, Examples, Hypothesis, Kernel, KernelAscent, Loss,
+    Params, Sampling, Scalar, Shards, Trainer,
 };
 
 use crate::dual::{minimum, minimum_of_classes};
-use crate::generated::{CLASSES, HINGE, Problem, add, dot, sharded_epochs, sign, trainer};
+use crate::generated::{CLASSES, HINGE, Problem, add, dot, joint, sharded_epochs, sign, trainer};
+use crate::kernels::{compositions, epochs, expansion, kernels};
 
 #[test]
 fn a_certificate_claims_no_more_than_the_truth() {
@@ -175,5 +177,66 @@ fn a_certificate_of_unannounced_parts_claims_no_more_than_its_ledger() {
         let now = trainer.certificate(&data).unwrap();
         let exact = dual_of(trainer.ledger().unwrap(), &problem, 0.05, trainer.t() as f64);
         assert!(now.dual.is_nan() || (now.dual - exact).abs() < 1e-9, "{now:?}, not {exact}");
+    }
+}
+
+/// A number in -1..1 from a seed and a place.
+fn noise(seed: u64, i: usize, j: usize) -> f64 {
+    let mut h = seed ^ ((i as u64) << 32 | j as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    h = (h ^ (h >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    ((h ^ (h >> 29)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+/// A certificate never lies: of kernels that need not be positive there is none, unless somebody vouches for what
+/// is precomputed; and where there is one, the dual value lies below every objective.
+#[test]
+fn only_positive_kernels_are_certified() {
+    fn check<L: Loss + Clone>(kernel: Kernel, loss: L, data: &Examples<'_, f64>, vouched: bool) {
+        for params in compositions() {
+            let mut trainer = expansion(kernel, loss.clone(), params, data, true);
+            if vouched {
+                let mut w = trainer.hypothesis().clone();
+                w.assume_positive();
+                trainer = Trainer::new(w, loss.clone(), params).unwrap();
+            }
+            trainer.keep_ledger(data.len());
+            trainer.run(data, epochs(data.len(), 2)).unwrap();
+            let certificate = trainer.certificate(data).unwrap();
+            let positive = kernel.is_positive() || vouched;
+            let what = format!("{kernel:?} {params:?} {certificate:?}");
+            assert_eq!(certificate.dual.is_nan(), !positive || params.set.is_some(), "{what}");
+            let negative = certificate.gap() < -1e-9 * certificate.primal.abs();
+            assert!(!negative, "{what}");
+            assert_eq!(trainer.dual_value(data).is_some(), !certificate.dual.is_nan(), "{what}");
+            let mut ascent = KernelAscent::take_over(&trainer, data, 1 << 20).unwrap();
+            let certificate = ascent.solve(data, 1e-3, 20).unwrap();
+            assert_eq!(certificate.dual.is_nan(), !positive, "{kernel:?}");
+            let negative = certificate.gap() < -1e-9 * certificate.primal.abs();
+            assert!(!negative, "{certificate:?}");
+            assert!(ascent.result(data).unwrap().is_positive() == positive);
+        }
+    }
+    let n = 60;
+    let (two, four) = (Problem::new(n, 5, 3), Problem::of_classes(n, 5, 4, 3));
+    let negative = Kernel::Poly { gamma: 0.5, coef0: -1.0, degree: 3 };
+    for kernel in kernels().into_iter().chain([negative]) {
+        let data = Examples::new(two.dense(), &two.y, Some(&two.weight)).unwrap();
+        check(kernel, HINGE, &data, false);
+        let data = Examples::new(four.dense(), &four.y, Some(&four.weight)).unwrap();
+        check(kernel, joint(4), &data, false);
+    }
+    for seed in 0..5 {
+        // Indefinite, and its square, which is not.
+        let symmetric = |i: usize, j: usize| noise(seed, i.min(j), i.max(j));
+        let matrix: Vec<f64> = (0..n * n).map(|k| symmetric(k / n, k % n)).collect();
+        let row = |i: usize| &matrix[i * n..(i + 1) * n];
+        let square: Vec<f64> = (0..n * n).map(|k| dot(row(k / n), row(k % n))).collect();
+        for (gram, vouched) in [(&matrix, false), (&square, false), (&square, true)] {
+            let rows = Dense::new(gram, n, n).unwrap();
+            let data = Examples::new(rows, &two.y, None).unwrap();
+            check(Kernel::Precomputed, HINGE, &data, vouched);
+            let data = Examples::new(rows, &four.y, None).unwrap();
+            check(Kernel::Precomputed, joint(4), &data, vouched);
+        }
     }
 }

@@ -164,8 +164,7 @@ fn an_intercept_of_kernels_costs_no_digits() {
     let w = Expansion::<f32>::new(Kernel::Rbf { gamma }, 1, d).unwrap();
     let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
     let params = Params { lambda: 1e-4, ..Params::default() };
-    let mut trainer =
-        Trainer::new(w.with_constant(constant).unwrap(), loss, params.clone()).unwrap();
+    let mut trainer = Trainer::new(w.with_constant(constant).unwrap(), loss, params).unwrap();
     trainer.run(&data, 0..n).unwrap();
     let w = trainer.hypothesis();
     let vectors: Vec<(Vec<f32>, f64)> = (0..w.n_vectors())
