@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler, scale
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier
+from pegasos.datasets import make_checkerboard
 
 
 def papers_linear(loss="hinge", **params):
@@ -70,6 +73,30 @@ def two_classes():
 @pytest.fixture(scope="session")
 def three_classes():
     return labelled(1, 90, 4, 3)
+
+
+@pytest.fixture(scope="session")
+def half_tell():
+    """Three classes that four of eight features tell of."""
+    X, y = make_classification(
+        600, 8, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=2, class_sep=1.5, random_state=1
+    )
+    return np.ascontiguousarray(scale(X)), y
+
+
+@pytest.fixture(scope="session")
+def board_and_noise():
+    """A checkerboard beside twenty columns of noise."""
+
+    def make(n, seed):
+        X, y = make_checkerboard(n, seed)
+        noise = np.random.default_rng(seed).uniform(X.min(), X.max(), (n, 20))
+        return np.hstack([X, noise]), y
+
+    scaler = StandardScaler()
+    X, y = make(20_000, 0)
+    X_test, y_test = make(4000, 1)
+    return scaler.fit_transform(X).astype(np.float32), y, scaler.transform(X_test).astype(np.float32), y_test
 
 
 def peak():

@@ -18,40 +18,15 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pegasos
-from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, _core, _metric_machine, _metric_rounds
+from pegasos import KernelPegasosClassifier, _core, _metric_machine, _metric_rounds
 from pegasos._core import model_bytes, read_model
 from pegasos._data import as_data
-from pegasos.datasets import make_checkerboard
 
 KINDS = ["diagonal", "full"]
 
 
 def machine(metric="full", **params):
     return KernelPegasosClassifier(metric=metric, **{"budget": 30, "n_jobs": 1, "random_state": 0} | params)
-
-
-@pytest.fixture(scope="module")
-def some():
-    """Three classes that four of eight features tell of."""
-    X, y = make_classification(
-        600, 8, n_informative=4, n_redundant=0, n_classes=3, n_clusters_per_class=2, class_sep=1.5, random_state=1
-    )
-    return np.ascontiguousarray(scale(X)), y
-
-
-@pytest.fixture(scope="module")
-def noisy():
-    """A checkerboard beside twenty columns of noise."""
-
-    def make(n, seed):
-        X, y = make_checkerboard(n, seed)
-        noise = np.random.default_rng(seed).uniform(X.min(), X.max(), (n, 20))
-        return np.hstack([X, noise]), y
-
-    scaler = StandardScaler()
-    X, y = make(20_000, 0)
-    X_test, y_test = make(4000, 1)
-    return scaler.fit_transform(X).astype(np.float32), y, scaler.transform(X_test).astype(np.float32), y_test
 
 
 def gradients(X, vectors, coefs, gamma):
@@ -73,8 +48,8 @@ def agop(X, vectors, coefs, gamma, weight=None):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_gradients(some, dtype, sparse, classes):
-    X, y = some
+def test_gradients(half_tell, dtype, sparse, classes):
+    X, y = half_tell
     X, y = X.astype(dtype), y % classes
     model = KernelPegasosClassifier(gamma=0.2, budget=40, n_jobs=1, random_state=0).fit(X, y)
     rows = np.arange(0, len(X), 7)
@@ -93,9 +68,9 @@ def test_gradients(some, dtype, sparse, classes):
     np.testing.assert_allclose(diagonal, np.diagonal(want), **close)
 
 
-def test_a_round(some, monkeypatch):
+def test_a_round(half_tell, monkeypatch):
     """Of the oracle: M = A' G A, A = M^p, as long as what was."""
-    X, y = some
+    X, y = half_tell
     seen = []
     whole = _metric_rounds.Rounds._round
 
@@ -131,8 +106,8 @@ def test_a_round(some, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("params", [{}, {"multi_class": "ovr"}, {"budget": None}, {"budget": None, "multi_class": "ovr"}])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scores_are_those_of_the_formula(some, kind, params, dtype):
-    X, y = some
+def test_scores_are_those_of_the_formula(half_tell, kind, params, dtype):
+    X, y = half_tell
     X = X.astype(dtype)
     model = machine(kind, gamma=0.2, **params).fit(X, y)
     M = model.metric_
@@ -208,8 +183,8 @@ print((peak() - before) // 2**20)
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "auto"])
-def test_noise_is_found_and_removed(noisy, kind):
-    X, y, X_test, y_test = noisy
+def test_noise_is_found_and_removed(board_and_noise, kind):
+    X, y, X_test, y_test = board_and_noise
     plain = machine("plain", budget=100).fit(X, y)
     model = machine(kind, budget=100).fit(X, y)
     assert plain.score(X_test, y_test) < 0.6
@@ -218,9 +193,9 @@ def test_noise_is_found_and_removed(noisy, kind):
     assert own.min() > 1000.0 * others.max()
 
 
-def test_turned_and_stretched_rows(some):
+def test_turned_and_stretched_rows(half_tell):
     """Other coordinates, the same accuracy: up to a deviation of what is held out."""
-    X, y = some
+    X, y = half_tell
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(8, 8)))[0]
@@ -253,8 +228,8 @@ def test_auto_may_be_plain():
     assert set(model.metric_path_["kind"]) == {"plain", "full", "diagonal"}
 
 
-def test_the_path(some):
-    X, y = some
+def test_the_path(half_tell):
+    X, y = half_tell
     model = machine("full", metric_rounds=1).fit(X, y)
     path = model.metric_path_
     assert {len(values) for values in path.values()} == {len(path["round"])}
@@ -269,8 +244,8 @@ def test_the_path(some):
     assert not hasattr(model, "metric_path_") and not hasattr(model, "metric_")
 
 
-def test_verbose(some, capsys):
-    machine(verbose=1, metric_rounds=1).fit(*some)
+def test_verbose(half_tell, capsys):
+    machine(verbose=1, metric_rounds=1).fit(*half_tell)
     told = capsys.readouterr()
     assert "metric full: round 1, power 0.375, width 2, C 8" in told.out + told.err
 
@@ -279,8 +254,8 @@ def test_verbose(some, capsys):
 
 
 @pytest.mark.parametrize("metric", [*KINDS, "auto"])
-def test_files_pickles_and_copies(some, metric, tmp_path):
-    X, y = some
+def test_files_pickles_and_copies(half_tell, metric, tmp_path):
+    X, y = half_tell
     model = machine(metric, random_state=0).fit(X, y)
     path = tmp_path / "model.safetensors"
     pegasos.save(model, path)
@@ -295,10 +270,10 @@ def test_files_pickles_and_copies(some, metric, tmp_path):
         assert other.decision_function(X).tobytes() == again.decision_function(X).tobytes()
 
 
-def test_damaged_files(some, tmp_path):
+def test_damaged_files(half_tell, tmp_path):
     import json
 
-    X, y = some
+    X, y = half_tell
     path = tmp_path / "model.safetensors"
     pegasos.save(machine().fit(X, y), path)
     text, tensors = read_model(path)
@@ -312,8 +287,8 @@ def test_damaged_files(some, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_streams_go_on_in_the_metric_of_the_fit(some, kind):
-    X, y = some
+def test_streams_go_on_in_the_metric_of_the_fit(half_tell, kind):
+    X, y = half_tell
     model = machine(kind).fit(X[:400], y[:400])
     before = model.metric_
     Z = model._metric.mapped(as_data(X), 1).X
@@ -329,8 +304,8 @@ def test_streams_go_on_in_the_metric_of_the_fit(some, kind):
     assert model.refit(batches).score(X, y) > 0.7
 
 
-def test_a_stream_begins_with_the_plain_metric(some):
-    X, y = some
+def test_a_stream_begins_with_the_plain_metric(half_tell):
+    X, y = half_tell
     model = machine().partial_fit(X, y)
     plain = machine("plain").partial_fit(X, y)
     assert model.decision_function(X).tobytes() == plain.decision_function(X).tobytes()
@@ -342,10 +317,10 @@ def test_a_stream_begins_with_the_plain_metric(some):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_refit_may_learn_the_metric_anew(noisy, kind, sparse):
+def test_a_refit_may_learn_the_metric_anew(board_and_noise, kind, sparse):
     if sparse and kind == "full":
         return
-    X, y, X_test, y_test = (part[:6000] for part in noisy)
+    X, y, X_test, y_test = (part[:6000] for part in board_and_noise)
     if sparse:
         X, X_test = csr_matrix(X), csr_matrix(X_test)
     model = machine(kind, budget=100).partial_fit(X, y)
@@ -362,9 +337,9 @@ def test_a_refit_may_learn_the_metric_anew(noisy, kind, sparse):
     assert loaded.partial_fit(X[:200], y[:200]).t_ == model.t_ + 200
 
 
-def test_a_refit_that_learns_is_a_round(some):
+def test_a_refit_that_learns_is_a_round(half_tell):
     """Vectors move as rows do: the scores of the new metric with the old coefficients are those of the formula."""
-    X, y = some
+    X, y = half_tell
     model = machine(gamma=0.2).fit(X, y)
     vectors, old = model.support_vectors_, model._metric
     model.refit(X, y, learn_metric=True)
@@ -381,8 +356,8 @@ def test_a_refit_that_learns_is_a_round(some):
         model.refit([(X, y)], learn_metric=True)
 
 
-def test_sparse_rows(some):
-    X, y = some
+def test_sparse_rows(half_tell):
+    X, y = half_tell
     X = np.where(abs(X) < 0.5, 0.0, X)
     dense, sparse = machine("diagonal").fit(X, y), machine("diagonal").fit(csr_matrix(X), y)
     np.testing.assert_allclose(sparse.metric_, dense.metric_, rtol=1e-6)
@@ -445,8 +420,8 @@ def test_a_file_of_fewer_dimensions(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("metric", ["full", "auto"])
-def test_threads_change_no_bit(some, metric):
-    X, y = some
+def test_threads_change_no_bit(half_tell, metric):
+    X, y = half_tell
     one, two = (machine(metric, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
     assert one.metric_.tobytes() == two.metric_.tobytes()
     assert one.decision_function(X).tobytes() == two.decision_function(X).tobytes()
@@ -490,8 +465,8 @@ def test_weights_count_as_copies_do():
     ],
     ids=lambda params: "-".join(params),
 )
-def test_beside_other_parameters(some, params):
-    X, y = some
+def test_beside_other_parameters(half_tell, params):
+    X, y = half_tell
     model = machine(metric_rounds=1, **params)
     with warnings.catch_warnings():
         # Of convergence, where little is asked for.
@@ -502,15 +477,15 @@ def test_beside_other_parameters(some, params):
     assert again.metric == "full"
 
 
-def test_labels_of_all_kinds(some):
-    X, y = some
+def test_labels_of_all_kinds(half_tell):
+    X, y = half_tell
     names = np.array(["c", "a", "b"])[y]
     model = machine(metric_rounds=1).fit(X, names)
     assert set(model.predict(X)) == {"a", "b", "c"}
 
 
-def test_in_a_pipeline_and_a_search(some):
-    X, y = some
+def test_in_a_pipeline_and_a_search(half_tell):
+    X, y = half_tell
     pipe = make_pipeline(StandardScaler(), machine(metric_rounds=1, metric="diagonal"))
     search = GridSearchCV(pipe, {"kernelpegasosclassifier__metric": ["plain", "diagonal"]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.5
@@ -519,8 +494,8 @@ def test_in_a_pipeline_and_a_search(some):
 # -- what may go wrong
 
 
-def test_refusals(some):
-    X, y = some
+def test_refusals(half_tell):
+    X, y = half_tell
     with pytest.raises(ValueError, match="metric='full' needs kernel='rbf', got kernel='poly'"):
         machine(kernel="poly", maintenance="project").fit(X, y)
     with pytest.raises(ValueError, match="The 'metric' parameter"):
@@ -550,8 +525,8 @@ def test_refusals(some):
         model.decision_function(bad)
 
 
-def test_a_fit_that_fails_leaves_the_model(some):
-    X, y = some
+def test_a_fit_that_fails_leaves_the_model(half_tell):
+    X, y = half_tell
     model = machine().fit(X, y)
     before, metric = model.decision_function(X), model.metric_
     bad = X.copy()
@@ -584,8 +559,8 @@ def test_where_there_is_nothing_to_learn(X, y, metric):
 
 
 @pytest.mark.parametrize("metric", [*KINDS, "auto"])
-def test_columns_that_never_vary(some, metric):
-    X, y = some
+def test_columns_that_never_vary(half_tell, metric):
+    X, y = half_tell
     X = np.hstack([X, np.zeros((600, 1)), np.full((600, 1), 3.0)])
     model = machine(metric).fit(X, y)
     assert np.isfinite(model.support_vectors_).all() and np.isfinite(model.metric_).all()
@@ -599,8 +574,8 @@ def test_one_feature():
         assert machine(metric).fit(X, y).score(X, y) > 0.95
 
 
-def test_ill_scaled_features_are_told_of(some):
-    X, y = some
+def test_ill_scaled_features_are_told_of(half_tell):
+    X, y = half_tell
     X = X * np.array([1.0] * 7 + [1e6])
     with pytest.warns(UserWarning, match="Features differ in scale"):
         machine().fit(X, y)
@@ -643,64 +618,9 @@ print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
     assert one.stdout and one.stdout == two.stdout, one.stderr + two.stderr
 
 
-# -- with folds
-
-
-@pytest.mark.parametrize("metric", [*KINDS, "auto"])
-def test_folds_learn_metrics_of_their_own(noisy, metric):
-    X, y, X_test, y_test = noisy
-    # Of fewer rows to a fold the two columns do not show.
-    params = {"gammas": [0.02, 0.2], "alphas": [1e-3, 1e-4], "budget": 100, "cv": 2, "random_state": 0}
-    tuned = KernelPegasosClassifierCV(metric=metric, **params).fit(X, y)
-    best = tuned.best_estimator_
-    assert tuned.gamma_ in params["gammas"] and best.gamma == tuned.gamma_ and best.alpha_ == tuned.alpha_
-    own, others = best.feature_importances_[:2], best.feature_importances_[2:]
-    assert own.min() > 2.0 * others.mean()
-    if metric != "full":
-        assert tuned.best_score_ > 0.7 and tuned.score(X_test, y_test) > tuned.best_score_ - 0.05
-        assert KernelPegasosClassifierCV(**params).fit(X, y).best_score_ < 0.6
-    np.testing.assert_allclose(tuned.predict_proba(X_test).sum(axis=1), 1.0)
-    two = KernelPegasosClassifierCV(metric=metric, **params, n_jobs=2).fit(X, y)
-    assert two.decision_function(X).tobytes() == tuned.decision_function(X).tobytes()
-
-
-def test_nothing_of_a_fold_comes_from_the_rows_that_it_holds_out(some):
-    X, y = some
-    train, test = np.arange(400), np.arange(400, 600)
-    params = {"gammas": [0.2], "alphas": [1e-3], "budget": 40, "cv": [(train, test)], "random_state": 0}
-    params |= {"metric": "full", "metric_rounds": 2, "keep_scores": True}
-    first = KernelPegasosClassifierCV(**params).fit(X, y).held_out_scores_[test]
-    other, labels = X.copy(), y.copy()
-    other[500:] *= 3.0
-    labels[500:] = (labels[500:] + 1) % 3
-    second = KernelPegasosClassifierCV(**params).fit(other, labels).held_out_scores_[test]
-    np.testing.assert_array_equal(second[:100], first[:100])
-    assert not np.array_equal(second[100:], first[100:])
-
-
-def test_folds_refuse_what_fits_do(some):
-    X, y = some
-    with pytest.raises(ValueError, match="metric='full' needs kernel='rbf'"):
-        KernelPegasosClassifierCV(metric="full", kernel="poly").fit(X, y)
-    with pytest.raises(ValueError, match="needs dense rows"):
-        KernelPegasosClassifierCV(metric="full").fit(csr_matrix(X), y)
-    with pytest.raises(ValueError, match="The 'metric' parameter"):
-        KernelPegasosClassifierCV(metric="none").fit(X, y)
-    sparse = KernelPegasosClassifierCV([0.1], [1e-3], 30, 2, metric="auto", metric_rounds=1, random_state=0)
-    assert sparse.fit(csr_matrix(X), y).score(csr_matrix(X), y) > 0.6
-
-
-def test_a_search_with_metrics_of_few_rows_first(some):
-    """As without: the coarse search learns metrics of its own rows."""
-    X, y = some
-    X, y = np.vstack([X] * 4) + np.linspace(0.0, 1e-3, 2400)[:, None], np.tile(y, 4)
-    tuned = KernelPegasosClassifierCV(metric="diagonal", metric_rounds=1, budget=40, cv=3, random_state=0).fit(X, y)
-    assert tuned.score(X, y) > 0.8 and len(tuned.best_estimator_.metric_) == 8
-
-
-def test_sparse_rows_for_a_full_metric(some):
+def test_sparse_rows_for_a_full_metric(half_tell):
     """Of a fit by dense rows: the scores are those of the same rows dense."""
-    X, y = some
+    X, y = half_tell
     model = machine("full").fit(X, y)
     rows = np.where(abs(X) < 0.5, 0.0, X)
     np.testing.assert_allclose(model.decision_function(csr_matrix(rows)), model.decision_function(rows), rtol=1e-9, atol=1e-9)
@@ -710,9 +630,9 @@ def test_sparse_rows_for_a_full_metric(some):
 
 
 @pytest.mark.parametrize("metric", [*KINDS, "auto"])
-def test_few_rows_that_count(some, metric):
+def test_few_rows_that_count(half_tell, metric):
     """Most of them of weight 0: the others alone teach and tell."""
-    X, y = some
+    X, y = half_tell
     weight = np.zeros(600)
     weight[[np.flatnonzero(y == 0)[0], np.flatnonzero(y == 1)[0]]] = 1.0
     with pytest.warns(UserWarning, match="the metric stays as it is"):
@@ -726,9 +646,9 @@ def test_few_rows_that_count(some, metric):
 
 
 @pytest.mark.parametrize("metric", ["diagonal", "auto"])
-def test_few_sparse_rows(some, metric):
+def test_few_sparse_rows(half_tell, metric):
     """None of which can be held out."""
-    X, y = some
+    X, y = half_tell
     with pytest.warns(UserWarning, match="the metric stays as it is"):
         model = machine(metric).fit(csr_matrix(X[:6]), np.arange(6) % 2)
     assert model.predict(csr_matrix(X[:6])).shape == (6,)
