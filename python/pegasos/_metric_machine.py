@@ -15,7 +15,7 @@ from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, rows_of
 from pegasos._metric import Learned, Metric, one_thread
 from pegasos._refit import RefittedMachine
-from pegasos._metric_rounds import MOST_FEATURES, POWERS, Rounds, power_of, sloped, spectrum, spread_of
+from pegasos._metric_rounds import MOST_FEATURES, POWERS, Rounds, power_of, shrunk, sloped, spectrum, spread_of
 from pegasos._run import Run
 from pegasos._threads import thread_count
 
@@ -176,6 +176,8 @@ class MetricMachine(RefittedMachine):
             with one_thread():
                 root = old if len(old) == old.shape[1] else qr(old.T, mode="r")[0][:d].T
                 own, back = root.T @ mean.reshape(d, d) @ root, pinv(root)
+            if len(old) == old.shape[1]:
+                own = shrunk(own, self.dual_coef_.shape[1])
             power = power_of(*spectrum(own), POWERS[0])
             with one_thread():
                 step = Metric(power @ back)

@@ -55,6 +55,10 @@ _SURE, _SLACK = 1.0, -0.5
 #: gamma. Mapped rows vary as much in all as they did before, but in fewer directions.
 _WIDTH, _NARROWEST = 2.0, 32.0
 
+#: Directions in which mapped rows vary by so small a part of how much they vary in all, taken together, are left out: a row
+#: costs O(n_features) for each direction, and most tell nothing.
+_NEGLIGIBLE = 1e-4
+
 #: The relative gap that will do to compare machines by.
 _PROBE_TOL = 1e-2
 
@@ -85,8 +89,10 @@ class Rounds:
         self.machine, self.train, self.test, self.gamma, self.seed = machine, train, test, gamma, seed
         self.threads = thread_count(machine.n_jobs)
         self.gradients = np.arange(sloped(train, _BUDGET), dtype=np.int64)
+        #: Rows that tell how much mapped ones vary.
+        self.some = train.take(self.gradients)
+        self.spread = spread_of(self.some)
         self.advice = scale_advice(train.X)
-        self.spread = spread_of(train)
         #: What the machines of the first features have learned about: the basis of those directions, (k, n_features).
         self.basis: np.ndarray | None = None
         self.told: list[tuple[Any, ...]] = []
@@ -111,12 +117,16 @@ class Rounds:
     def best(self, width_too: bool) -> Learned:
         """Looks for it; and for what the machine that was asked for makes most of, or leaves that to others."""
         want = self.machine.metric
-        kinds = ["full", "diagonal"] if want == "auto" else [want]
+        kinds = ["diagonal", "full"] if want == "auto" else [want]
         if want == "auto" and issparse(self.train.X):
             kinds = ["diagonal"]
         plain = self._round(None, 0, "plain", 0.0)
-        chains = [chain for kind in kinds if (chain := self._chain(plain, kind)) is not None]
-        top = max(chains, key=lambda fit: fit.accuracy, default=None)
+        top: Fit | None = None
+        for kind in kinds:
+            found = self._chain(plain, kind)
+            # Of a diagonal there is less to learn, and a row costs less.
+            if found is not None and (top is None or self._gain(found, top) > _SURE):
+                top = found
         if top is not None and width_too:
             return self._narrowed(top)
         if top is None or (want == "auto" and not self._gain(top, plain) > _SURE):
@@ -226,7 +236,7 @@ class Rounds:
             with one_thread():
                 back = at.metric.map if self.basis is None else at.metric.map @ self.basis.T
                 mean = back.T @ mean @ back
-        return spectrum(mean)
+        return spectrum(mean if self.basis is not None else shrunk(mean, at.machine.dual_coef_.shape[1]))
 
     def _first_shape(self, at: Fit, trainer: Trainer) -> tuple[np.ndarray, np.ndarray] | None:
         """The same of so many features that the products of all pairs are too many: by the gradients' own span."""
@@ -246,16 +256,18 @@ class Rounds:
 
     def _metric(self, shape: Any, power: float) -> Metric:
         """A power of M, so long that mapped rows vary as much as they did."""
-        if isinstance(shape, tuple):
-            values, vectors = shape
-            made = power_of(values, vectors, power)
+        if not isinstance(shape, tuple):
+            metric = Metric((shape / shape.max()) ** power, self.advice)
+            spread = spread_of(metric.mapped(self.some, self.threads))
+        else:
+            made = power_of(*shape, power)
             if self.basis is not None:
                 with one_thread():
                     made = made @ self.basis
-            metric = Metric(made, self.advice)
-        else:
-            metric = Metric((shape / shape.max()) ** power, self.advice)
-        spread = spread_of(metric.mapped(self.train, self.threads))
+            found = Metric(made).mapped(self.some, self.threads).X.var(axis=0, dtype=np.float64)
+            order = np.argsort(found)
+            kept = np.sort(order[np.cumsum(found[order]) >= _NEGLIGIBLE * found.sum()])
+            metric, spread = Metric(made[kept], self.advice), float(found[kept].sum())
         return metric.times(np.sqrt(self.spread / spread)) if spread > 0.0 else metric
 
     # -- the machine that is asked for
@@ -338,7 +350,22 @@ def spectrum(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def power_of(values: np.ndarray, vectors: np.ndarray, power: float) -> np.ndarray:
-    """That of a matrix with these eigenvalues, of which the largest counts as 1."""
-    with one_thread():
-        found: np.ndarray = (vectors * (values / values.max()) ** power) @ vectors.T
+    """That of a matrix with these eigenvalues, of which the largest counts as 1: a row for each eigenvector."""
+    found: np.ndarray = (vectors * (values / values.max()) ** power).T
+    return found
+
+
+def shrunk(mean: np.ndarray, vectors: int) -> np.ndarray:
+    """A mean product of gradients, of trace 1, nearer to its diagonal by what of the rest is noise.
+
+    That of as many independent gradients as the machine has vectors would have so much: O. Ledoit, M. Wolf (Journal of
+    Multivariate Analysis 88, 2004), towards a diagonal as J. Schaefer, K. Strimmer (Statistical Applications in Genetics and
+    Molecular Biology 4, 2005).
+    """
+    mean = mean / np.trace(mean)
+    own = np.diagonal(mean)
+    others = (mean**2).sum() - own @ own
+    noise = (1.0 - own @ own + others) / vectors
+    found: np.ndarray = mean * (1.0 - noise / max(noise, others) if noise > 0.0 else 1.0)
+    np.fill_diagonal(found, own)
     return found

@@ -68,7 +68,7 @@ def test_gradients(half_tell, dtype, sparse, classes):
 
 
 def test_a_round(half_tell, monkeypatch):
-    """Of the oracle: M = A' G A, A = M^p, as long as what was."""
+    """Of the oracle: M = A' G A, nearer to its diagonal by its noise, A = M^p, as long as what was."""
     X, y = half_tell
     seen = []
     whole = _metric_rounds.Rounds._round
@@ -79,6 +79,7 @@ def test_a_round(half_tell, monkeypatch):
         return found
 
     monkeypatch.setattr(_metric_rounds.Rounds, "_round", record)
+    monkeypatch.setattr(_metric_rounds, "_NEGLIGIBLE", 0.0)
     for kind in KINDS:
         seen.clear()
         machine(kind, gamma=0.2, metric_rounds=3).fit(X, y)
@@ -92,14 +93,57 @@ def test_a_round(half_tell, monkeypatch):
             z = before.data.X
             G = agop(z[rounds.gradients], small.support_vectors_, small.dual_coef_, 0.2)
             M = old.T @ G @ old
-            M = np.diag(np.diagonal(M)) if kind == "diagonal" else M
+            variances = (np.outer(np.diagonal(M), np.diagonal(M)) + M**2) / small.dual_coef_.shape[1]
+            apart = ~np.eye(8, dtype=bool)
+            noise = 1.0 if kind == "diagonal" else min(1.0, variances[apart].sum() / (M[apart] ** 2).sum())
+            M = np.where(apart, (1.0 - noise) * M, M)
             values, vectors = np.linalg.eigh(M)
             A = (vectors * np.maximum(values, 0.0) ** 0.375) @ vectors.T
             A *= np.sqrt(train.var(axis=0).sum() / (train @ A).var(axis=0).sum())
-            got = after.metric.map
-            np.testing.assert_allclose(np.diag(got) if got.ndim == 1 else got, A, rtol=1e-6, atol=1e-6)
-            # And the machine of the round is one on mapped rows, twice as narrow.
-            np.testing.assert_allclose(after.data.X, np.sqrt(2.0) * train @ A.T, rtol=1e-6, atol=1e-6)
+            got = after.metric.squared
+            np.testing.assert_allclose(np.diag(got) if got.ndim == 1 else got, A @ A, rtol=1e-6, atol=1e-6)
+            # And the machine of the round is one on mapped rows, twice as narrow: in other coordinates.
+            products = after.data.X @ after.data.X.T
+            np.testing.assert_allclose(products, 2.0 * train @ A @ A @ train.T, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_noise_is_shrunk():
+    """Of products of independent gradients what is apart from the diagonal is noise, and only of those."""
+    random = np.random.default_rng(0)
+    shares = []
+    for turn in (np.eye(10), np.linalg.qr(random.normal(size=(10, 10)))[0]):
+        slopes = random.normal(size=(200, 10)) * np.geomspace(1.0, 10.0, 10) @ turn
+        true = turn.T @ np.diag(np.geomspace(1.0, 100.0, 10)) @ turn
+        mean = slopes.T @ slopes / 200
+        # As if of so many gradients: the fewer, the nearer to the diagonal.
+        for count in (200, 50):
+            got = _metric_rounds.shrunk(mean, count) * np.trace(mean)
+            np.testing.assert_allclose(np.diagonal(got), np.diagonal(mean))
+            assert np.linalg.eigvalsh(got).min() > 0.0
+            shares.append(1.0 - got[0, 1] / mean[0, 1])
+            if turn[0, 0] == 1.0:
+                assert np.linalg.norm(got - true) < np.linalg.norm(mean - true)
+    assert shares[0] > 0.6 and shares[1] == 1.0 and shares[2] < 0.1 and shares[2] < shares[3] < 0.4
+    for mean in (np.eye(3), np.diag([1.0, 0.0, 0.0]), np.array([[2.0]]), np.ones((2, 2))):
+        for count in (1, 200):
+            got = _metric_rounds.shrunk(mean, count)
+            np.testing.assert_allclose(np.diagonal(got), np.diagonal(mean) / np.trace(mean))
+            assert np.isfinite(got).all()
+
+
+@pytest.mark.filterwarnings("ignore:Features differ in scale")
+def test_directions_that_tell_nothing_are_left_out(half_tell, monkeypatch):
+    X, y = half_tell
+    random = np.random.default_rng(0)
+    X = np.hstack([X, 1e-3 * random.normal(size=(600, 32))])
+    model = machine(metric_rounds=2).fit(X, y)
+    assert model._metric.map.shape == (model._trainer.made.n_features, 40)
+    assert model._trainer.made.n_features <= 8
+    assert model.metric_.shape == (40, 40) and model.support_vectors_.shape[1] == 40
+    monkeypatch.setattr(_metric_rounds, "_NEGLIGIBLE", 0.0)
+    whole = machine(metric_rounds=2).fit(X, y)
+    assert whole._trainer.made.n_features == 40
+    assert abs(model.score(X, y) - whole.score(X, y)) < 0.02
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,7 +225,7 @@ print((peak() - before) // 2**20)
 # -- what it is good for
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "auto"])
+@pytest.mark.parametrize("kind", [*KINDS, "auto"])
 def test_noise_is_found_and_removed(board_and_noise, kind):
     X, y, X_test, y_test = board_and_noise
     plain = machine("plain", budget=100).fit(X, y)
