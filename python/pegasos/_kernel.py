@@ -273,8 +273,8 @@ class KernelPegasosClassifier(MetricMachine):
 
     With a ``metric`` that is learned, ``fit`` takes some ten fits of up to 20,000 rows more, half of them of a machine on a
     budget of 1000 or less; O(n_features^3) for a full one, which of more than 2000 features is of rank 500 at most; and,
-    without a budget or for sparse rows, the memory of a mapped copy of X. A row then costs O(n_features^2) more, or O(n_features) with "diagonal", in a
-    ``fit`` and a prediction.
+    without a budget or for sparse rows, the memory of a mapped copy of X. A row then costs O(n_features) more for each
+    direction of the metric, or in all with "diagonal", in a ``fit`` and a prediction.
 
     With a budget B: an example costs O(B (n_features + n_classes)), a violator O(B n_classes + n_features)
     more, or O(B^2) for "project". Memory: O(B (n_features + n_classes)), and B^2 numbers for "merge", 4 B^2

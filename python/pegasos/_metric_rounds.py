@@ -260,7 +260,8 @@ class Rounds:
             metric = Metric((shape / shape.max()) ** power, self.advice)
             spread = spread_of(metric.mapped(self.some, self.threads))
         else:
-            made = power_of(*shape, power)
+            values, vectors = shape
+            made = power_of(values, vectors, power)
             if self.basis is not None:
                 with one_thread():
                     made = made @ self.basis
