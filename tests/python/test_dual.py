@@ -521,7 +521,7 @@ def test_interrupt(run_script):
     texts = [
         INTERRUPTED.format(
             n=n, d=4, classes=classes, alpha=1e-6, loss=loss, params={"solver": "dual", **params},
-            after=0.5, latest=0.5,
+            after=1.0, latest=0.5,
         )
         for n, classes, params, loss in cases
     ]

@@ -358,7 +358,7 @@ for solver in ("pegasos", "auto"):
     def interrupt():
         sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
-    timer = threading.Timer(1.0, interrupt)
+    timer = threading.Timer(3.0, interrupt)
     timer.start()
     try:
         model.fit(X, y)
