@@ -91,9 +91,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(sets)
     }
 
-    /// The sums of a problem, and the examples that have a share in its gap. Where there is an intercept those whose steps
-    /// would lower it, then those who would raise it; and with how far its score may go, negated, each that has no share
-    /// where it would step then. Else all at first.
+    /// The sums of a problem, and the examples that have a share in its gap, with that. Where there is an intercept, those
+    /// whose steps would lower it come first, then those whose steps would raise it, and on the side to which their bounds
+    /// let them go also those without a share, with how far their scores are from a step, negated. Else all are first.
     fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
         let outputs = self.outputs();
