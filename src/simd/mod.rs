@@ -7,7 +7,7 @@
 //! and then the arguments, and its line in the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
 //! On x86-64 the levels are the baseline, AVX2 with FMA, and AVX-512, where `avx512.rs` has intrinsics for the
-//! dense loops of [`Weigh`]; elsewhere there is the baseline alone. The level is chosen once per process.
+//! dense loops of [`Weigh`] and for [`Simd::integrate`]; elsewhere there is the baseline alone. The level is chosen once per process.
 //! `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a lower level, for tests and benches; a level that the
 //! processor lacks, or a word that names none, is not obeyed.
 //!
@@ -31,7 +31,7 @@ use body::{Float, Widen};
 use levels::{Level, level};
 
 pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
-pub use games::{Before, Contrast, Factors, GAMES, NODES, Nodes, Player};
+pub use games::{Contrast, Four, GAMES, Games, Round, Rule};
 
 operations! {
     /// Products of features with weights in `V`, all arithmetic in `V`. Implemented for `(f32, f32)`,
@@ -118,21 +118,19 @@ operations! {
         fn update_and_multiply(
             q: &mut [Self], plus: &[Self], minus: &[Self], k: &[Self], out: &mut [Self],
         );
-        /// For each feature of a row x, its factors in the kernel values with [`GAMES`] vectors: `e^(-gamma (x - z)^2)`,
-        /// and what that is e to the minus of.
-        fn factors(
-            gamma: f64, x: &[f64], z: &[[Self; GAMES]], power: &mut [[Self; GAMES]],
-            value: &mut [[Self; GAMES]],
-        );
+        /// Half of a row's factors in the kernel values with [`GAMES`] vectors, `e^(-gamma (x - z)^2)` for each feature.
+        fn factors(gamma: f64, x: &[f64], z: &[Games<Self>], half: &mut [Games<Self>]);
         /// The players whose factors are not the same with and without them, in their order; as many as `out` has room for.
+        /// Given half of the factors.
         fn contrast(
-            with: Factors<'_, Self>, without: Factors<'_, Self>, out: &mut [Player<Self>],
+            with: &[Games<Self>], without: &[Games<Self>], out: &mut [usize],
         ) -> Contrast<Self>;
-        /// Adds to `out[i]`, for every player i, `more_i` times the sum, over nodes t and weights w, of
-        /// `w constant product of (without_l + t more_l)` over the other players l. `before` is room, for as many.
+        /// Adds to `out[i]`, for every player i, half of `with_i - without_i` times the sum over nodes t and weights w of
+        /// `w constant product of (with_l + without_l)/2 + t (with_l - without_l)/2` over the other players l, given half
+        /// of the factors; without a rule the integral over [-1, 1], of 8 players. `room` is for as many fours of players.
         fn integrate(
-            nodes: &[Nodes], constant: &[Self; GAMES], players: &[Player<Self>],
-            before: &mut [Before<Self>], out: &mut [[Self; GAMES]],
+            rule: Option<&Rule>, round: Round<'_, Self>, room: &mut [Four<Self>],
+            out: &mut [Games<Self>],
         );
     }
 }
