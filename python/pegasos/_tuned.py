@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from numbers import Integral
@@ -13,7 +12,8 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._base import STREAM_ALPHA
-from pegasos._data import Data, as_data, rows_of
+from pegasos._data import Data
+from pegasos._grid import Axis, alpha_of, climb, middle_gamma, places_around
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._metric_machine import of_rows
@@ -24,7 +24,7 @@ from pegasos._tuning import Tuned
 from pegasos._types import Calibrated, ClassWeight, Grid, Loss, MetricKind, RandomState, Rule, Scoring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from pegasos._tuning import Task
 
@@ -59,107 +59,6 @@ _CLOSE = 1e-2
 #: The relative gap of the models of such a stage, and of those of all rows.
 _PART_TOL = 0.1
 _TOL = 0.05
-
-#: By what part of itself the best score must be better than that of the next larger alpha for a smaller one to be tried:
-#: the smaller, the longer it takes.
-_GAIN = 2e-3
-
-#: Pairs of rows whose distances are looked at.
-_PAIRS = 2000
-
-
-@dataclass
-class _Axis:
-    """Values of a parameter, by number: those that were asked for, or those of a grid."""
-
-    values: list[float] | None
-    of: Callable[[int], float]
-    first: int
-    last: int
-
-    @classmethod
-    def asked(cls, name: str, values: Any, of: Callable[[int], float], first: int, last: int) -> _Axis:
-        """Of a parameter that may be "auto"."""
-        if isinstance(values, str):
-            return cls(None, of, first, last)
-        try:
-            found = np.unique(np.atleast_1d(np.asarray(values, float)))[::-1]
-        except (TypeError, ValueError):
-            found = np.empty(0)
-        if np.ndim(values) > 1 or not found.size or not (np.isfinite(found) & (found > 0)).all():
-            raise ValueError(f"{name} must be 'auto', or numbers > 0 and finite, got {values!r}")
-        return cls(found.tolist(), of, first, last)
-
-    def start(self, numbers: Iterable[int]) -> list[int]:
-        """Where a search begins: everywhere, if somebody has said where."""
-        if self.values is not None:
-            return list(range(len(self.values)))
-        return [i for i in numbers if self.first <= i <= self.last]
-
-    def around(self, i: int, step: int) -> list[int]:
-        """A number and its neighbours."""
-        if self.values is not None:
-            return [i]
-        return [k for k in (i - step, i, i + step) if self.first <= k <= self.last]
-
-    def down_to(self, least: float) -> _Axis:
-        """The axis without what is smaller, of a grid of alphas."""
-        if self.values is not None:
-            return self
-        last = max(j for j in range(self.first, self.last + 1) if self.of(j) >= least)
-        return _Axis(None, self.of, self.first, last)
-
-    def shifted(self, j: int, times: float) -> int:
-        """The number of an alpha that is weaker by so much: of so many more rows, C stays."""
-        if self.values is not None:
-            return j
-        return min(self.last, j + round(2.0 * np.log10(times)))
-
-    def __getitem__(self, i: int) -> float:
-        return self.of(i) if self.values is None else self.values[i]
-
-
-def _climb(
-    search: Search,
-    folds: Iterable[int],
-    gammas: _Axis,
-    alphas: _Axis,
-    numbers: Iterable[tuple[int, int]],
-    step: int,
-    slack: float = 0.0,
-    *,
-    up: bool = False,
-) -> tuple[int, int]:
-    """From these numbers of gammas and alphas to a place that is better than all around it, by the mean over some folds.
-
-    With ``slack`` what is worse than the best by no more than such a part of it counts as well: of these it is the place with
-    the largest alpha, and the best of them. ``up`` looks at narrower kernels only, not at wider ones.
-    """
-    folds, wanted, tried = list(folds), set(numbers), set[tuple[int, int]]()
-    while wanted - tried:
-        by_gamma: dict[int, list[float]] = {}
-        for i, j in sorted(wanted - tried):
-            by_gamma.setdefault(i, []).append(alphas[j])
-        search.run([(gammas[i], k, some) for i, some in by_gamma.items() for k in folds])
-        tried |= wanted
-        means = {(i, j): search.mean(Key(gammas[i], alphas[j]), folds) for i, j in tried}
-        best = max(means.values())
-        least = best - slack * abs(best)
-        # Alphas are in descending order, gammas that were asked for too, others in ascending order.
-        narrower = 1 if gammas.values else -1
-        good = [place for place in tried if means[place] >= least]
-        i, j = max(good, key=lambda place: (-place[1] * (slack > 0.0), means[place], -place[1], narrower * place[0]))
-        near = alphas.around(j, step)
-        if means[i, j] - means.get((i, j - step), -np.inf) <= _GAIN * abs(best):
-            near = [k for k in near if k <= j]
-        wanted = set(product([k for k in gammas.around(i, step) if k >= i or not up], near))
-    return i, j
-
-
-def _near(gammas: _Axis, alphas: _Axis, place: tuple[int, int], step: int) -> list[tuple[int, int]]:
-    """A place and what is around it; all that was asked for."""
-    i, j = place
-    return list(product(gammas.start(gammas.around(i, step)), alphas.start(alphas.around(j, step))))
 
 
 class PegasosClassifierCV(SparseCoefficients, Tuned):
@@ -337,13 +236,13 @@ class PegasosClassifierCV(SparseCoefficients, Tuned):
         def space(_gamma: float, fold: Fold, alpha: float, _look: Any) -> Space:
             return linear_space(template, data, n_classes, fold, alpha)
 
-        alphas = _Axis.asked("alphas", self.alphas, _alpha, _STRONGEST, _WEAKEST)
+        alphas = Axis.asked("alphas", self.alphas, alpha_of, _STRONGEST, _WEAKEST)
         search = task.begin(space)
         search.most_kept = len(task.folds)
-        none = _Axis([0.0], float, 0, 0)
+        none = Axis([0.0], float, 0, 0)
         last = max(_FIRST, int(np.ceil(2.0 * np.log10(data.n))))
         numbers = product([0], alphas.start(range(_FIRST, last + 1)))
-        _climb(search, range(len(task.folds)), none, alphas, numbers, 1)
+        climb(search, range(len(task.folds)), none, alphas, numbers, 1)
         return search
 
 
@@ -571,11 +470,11 @@ class KernelPegasosClassifierCV(Tuned):
             raise ValueError(f"metric={self.metric!r} needs kernel='rbf', got kernel={self.kernel!r}")
         if self.metric == "full" and issparse(task.data.X):
             raise ValueError("metric='full' needs dense rows, got a sparse matrix; use 'diagonal' or 'auto'")
-        middle = _middle(task.data, self.kernel, task.seed)
-        alphas = _Axis.asked("alphas", self.alphas, _alpha, _STRONGEST, _WEAKEST)
-        gammas = _Axis.asked("gammas", self.gammas, lambda i: middle * 2.0**i, _WIDEST, _NARROWEST)
+        middle = middle_gamma(task.data, self.kernel, task.seed)
+        alphas = Axis.asked("alphas", self.alphas, alpha_of, _STRONGEST, _WEAKEST)
+        gammas = Axis.asked("gammas", self.gammas, lambda i: middle * 2.0**i, _WIDEST, _NARROWEST)
         if self.kernel == "linear":
-            gammas = _Axis([1.0], gammas.of, 0, 0)
+            gammas = Axis([1.0], gammas.of, 0, 0)
         views: dict[int, Data] = {}
         search = task.begin(partial(self._space, task, task.data, views, self.budget))
         views |= self._views(task, task.data, task.folds)
@@ -583,29 +482,29 @@ class KernelPegasosClassifierCV(Tuned):
         search.most_kept = max(0, cache_bytes(self.cache_size) // bytes_each - task.threads)
         folds = range(len(task.folds))
         if gammas.values and alphas.values:
-            _climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
+            climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
             return search
         alphas = alphas.down_to(1.0 / (_LARGEST_C_OF_ALL * task.data.n))
         place, settled = self._first_place(task, gammas, alphas)
         if place is None:
             starts = list(product(gammas.start(_WIDTHS), alphas.start(_DECADES)))
-            place = _climb(search, folds, gammas, alphas, starts, 2)
-        starts = _near(gammas, alphas, place, 1)
+            place = climb(search, folds, gammas, alphas, starts, 2)
+        starts = places_around(gammas, alphas, place, 1)
         if settled and not gammas.values:
             # With more rows narrower kernels do.
             i, j = place
             starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
-            i, j = _climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
+            i, j = climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
             # What is worse by little may be better with all folds.
             gamma, best = gammas[i], search.mean(Key(gammas[i], alphas[j]), [0])
             tried = [key for key in search.cells if key.gamma == gamma and search.knows(key, [0])]
             close = [key.alpha for key in tried if search.mean(key, [0]) >= best - _CLOSE * abs(best)]
-            gammas, alphas = (_Axis(sorted(some, reverse=True), _alpha, 0, 0) for some in ([gamma], close))
+            gammas, alphas = (Axis(sorted(some, reverse=True), alpha_of, 0, 0) for some in ([gamma], close))
             starts = list(product([0], alphas.start([])))
-        _climb(search, folds, gammas, alphas, starts, 1)
+        climb(search, folds, gammas, alphas, starts, 1)
         return search
 
-    def _first_place(self, task: Task, gammas: _Axis, alphas: _Axis) -> tuple[tuple[int, int] | None, bool]:
+    def _first_place(self, task: Task, gammas: Axis, alphas: Axis) -> tuple[tuple[int, int] | None, bool]:
         """Where some of the rows say that the best model is, if there are more than so many; whether by the finest steps."""
         place: tuple[int, int] | None = None
         rows, settled = 0, False
@@ -617,8 +516,8 @@ class KernelPegasosClassifierCV(Tuned):
             if place is None:
                 starts = list(product(gammas.start(_WIDTHS), few.start(_DECADES)))
             else:
-                starts = _near(gammas, few, (place[0], few.shifted(place[1], more / rows)), step)
-            place = _climb(part, range(len(part.folds)), gammas, few, starts, step, _SLACK)
+                starts = places_around(gammas, few, (place[0], few.shifted(place[1], more / rows)), step)
+            place = climb(part, range(len(part.folds)), gammas, few, starts, step, _SLACK)
             rows, settled = more, step == 1
         if place is not None:
             place = place[0], alphas.shifted(place[1], task.data.n / rows)
@@ -664,23 +563,3 @@ class KernelPegasosClassifierCV(Tuned):
         model._decided = model._decide(data, n_classes, stream=False)
         cache = cache_bytes(self.cache_size) // task.threads
         return kernel_space(model, data, n_classes, task.outputs, fold, alpha, cache, task.seed, look)
-
-
-def _alpha(j: int) -> float:
-    return float(10.0 ** (-j / 2))
-
-
-def _middle(data: Data, kernel: str, seed: int) -> float:
-    """One over the median squared distance of two rows; over the median squared norm for kernels of products."""
-    random = np.random.RandomState(seed)
-    first, second = (rows_of(data.X, random.randint(data.n, size=_PAIRS)) for _ in range(2))
-    for rows in (first, second):
-        # Copies, which nobody else can change any more.
-        as_data(rows).examples.check()
-    apart = first if kernel in ("poly", "sigmoid") else first - second
-    if issparse(apart):
-        squares = np.asarray(apart.multiply(apart).sum(axis=1), float).ravel()
-    else:
-        squares = np.einsum("ij,ij->i", apart, apart, dtype=np.float64)
-    size = float(np.median(squares)) or float(squares.mean())
-    return 1.0 / size if size > 0.0 else 1.0
