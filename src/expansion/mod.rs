@@ -19,6 +19,7 @@
 mod cache;
 mod gradient;
 mod panel;
+mod scoring;
 mod state;
 mod union;
 
@@ -31,8 +32,7 @@ use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
-use crate::threads::side_by_side;
-use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
+use crate::vectors::{CHUNK, Layout, Vectors};
 use cache::Cache;
 pub use gradient::Agop;
 use panel::Panel;
@@ -41,12 +41,6 @@ pub use state::ExpansionState;
 /// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
 /// kernel values among the rows themselves.
 pub const PANEL: usize = 96;
-
-/// Outputs whose coefficients are multiplied with the values of a group of rows at a time: some tens of kilobytes.
-const TOGETHER: usize = 32;
-
-/// Products of this many numbers are not worth a second thread.
-const SMALL: usize = 1 << 18;
 
 /// Whether scores and norms stay within the range of the scalar where the magnitudes of coefficients sum to `reach`
 /// and the squared norms of rows do not exceed `norm2`.
@@ -241,13 +235,6 @@ impl<S: Scalar> Expansion<S> {
         self.slots.as_ref().map(|_| &self.rows[..])
     }
 
-    /// [`scores`](Hypothesis::scores) of many rows, panel by panel on the threads of the current rayon pool.
-    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
-        let mut panels: Vec<(&[usize], &mut [f64])> =
-            rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)).collect();
-        side_by_side(&mut panels, |_, (rows, out)| self.scores(x, rows, out));
-    }
-
     /// None yet, in the same layout.
     pub(crate) fn no_vectors(&self) -> Vectors<S> {
         self.vectors.empty()
@@ -296,23 +283,6 @@ impl<S: Scalar> Expansion<S> {
         &mut self.v
     }
 
-    /// What the constant feature gives to the scores over a, of any row; nothing where there is none.
-    fn level(&self) -> impl Iterator<Item = f64> {
-        let totals = self.totals.get_or_init(|| {
-            if self.raise == 0.0 {
-                return Vec::new();
-            }
-            let mut totals = vec![0.0; self.outputs];
-            for chunk in self.v.chunks(CHUNK * self.outputs) {
-                for (total, v) in totals.iter_mut().zip(chunk.chunks(CHUNK)) {
-                    *total += v.iter().map(|v| v.to_f64()).sum::<f64>();
-                }
-            }
-            totals
-        });
-        totals.iter().map(|total| self.raise * total)
-    }
-
     /// `k(x, x)`.
     fn self_kernel(&self, i: usize, x: Row<'_, S>) -> f64 {
         if self.vectors.are_columns() {
@@ -351,7 +321,7 @@ impl<S: Scalar> Expansion<S> {
         };
         self.counts[slot] = self.counts[slot].saturating_add(1);
         for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
-            let change = self.raise(slot, o, coef / self.scale.a, scores[o], kxx);
+            let change = self.increase(slot, o, coef / self.scale.a, scores[o], kxx);
             self.panel.lift(o, change, &beside, self.raise);
         }
     }
@@ -400,7 +370,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// `v += c`; returns by how much it really rose. `score` is that of the row before, over a.
-    fn raise(&mut self, slot: usize, output: usize, c: f64, score: f64, kxx: f64) -> f64 {
+    fn increase(&mut self, slot: usize, output: usize, c: f64, score: f64, kxx: f64) -> f64 {
         let place = self.place(slot, output);
         let old = self.v[place].to_f64();
         let v = S::from_f64(old + c);
@@ -446,87 +416,6 @@ impl<S: Scalar> Expansion<S> {
         }
         sum
     }
-
-    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
-    fn sum_chunk(&self, chunk: usize, first: usize, values: &[S], out: &mut [f64]) {
-        let place = (chunk * self.outputs + first) * CHUNK;
-        let v = &self.v[place..place + out.len() * CHUNK];
-        if values.len() == CHUNK {
-            S::dots(values, v, out);
-            return;
-        }
-        for (v, out) in v.chunks(CHUNK).zip(out) {
-            *out = S::dot(values, &v[..values.len()]);
-        }
-    }
-
-    /// The scores over a of these rows, each summed over chunks in order; and, of rows for which there is
-    /// room, the kernel values with full chunks that were not cached before.
-    fn score_rows(
-        &self,
-        x: &Matrix<'_, S>,
-        rows: &[usize],
-        caching: bool,
-        out: &mut [f64],
-    ) -> Vec<(usize, usize, Vec<S>)> {
-        let (n, outputs) = (self.vectors.len(), self.outputs);
-        let chunks = n.div_ceil(CHUNK);
-        let cached = |i: usize| if caching { self.cache.of(i) } else { &[] };
-        let grows = caching && self.cache.has_room();
-        let mut tasks: Vec<(usize, &[usize])> = Vec::new();
-        for chunk in 0..chunks {
-            tasks.extend(rows.chunks(GROUP).map(|group| (chunk, group)));
-        }
-        let task = |_: usize, (chunk, group): &mut (usize, &[usize])| {
-            let slots = *chunk * CHUNK..n.min((*chunk + 1) * CHUNK);
-            let len = slots.len();
-            let new: Vec<usize> =
-                group.iter().copied().filter(|&i| cached(i).len() < slots.end).collect();
-            let mut values = vec![S::default(); new.len() * CHUNK];
-            self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
-            let mut sums = vec![0.0; group.len() * outputs];
-            let mut computed = values.chunks(CHUNK);
-            let of_rows = group.iter().map(|i| match cached(*i).get(slots.clone()) {
-                Some(values) => values,
-                // One for each row that is not cached.
-                None => computed.next().map_or(&[][..], |values| &values[..len]),
-            });
-            let of_rows: Vec<&[S]> = of_rows.collect();
-            // Of many outputs some at a time, so that their coefficients stay in the cache from row to row.
-            for first in (0..outputs).step_by(TOGETHER) {
-                let some = first..outputs.min(first + TOGETHER);
-                for (values, sums) in of_rows.iter().zip(sums.chunks_mut(outputs)) {
-                    self.sum_chunk(*chunk, first, values, &mut sums[some.clone()]);
-                }
-            }
-            let values = if grows && len == CHUNK { values } else { Vec::new() };
-            (sums, new, values)
-        };
-        let small = rows.len() * n * self.n_features().min(64) < SMALL;
-        let done: Vec<_> = if small {
-            tasks.iter_mut().map(|t| task(0, t)).collect()
-        } else {
-            side_by_side(&mut tasks, task)
-        };
-        out.fill(0.0);
-        for (o, level) in self.level().enumerate() {
-            out.iter_mut().skip(o).step_by(outputs).for_each(|score| *score = level);
-        }
-        let groups = rows.chunks(GROUP).len();
-        let mut computed = Vec::new();
-        for (k, (sums, new, values)) in done.into_iter().enumerate() {
-            let at = k % groups * GROUP * outputs;
-            for (out, sum) in out[at..].iter_mut().zip(&sums) {
-                *out += sum;
-            }
-            if !values.is_empty() {
-                let values = values.chunks(CHUNK).map(<[S]>::to_vec);
-                let chunk = k / groups;
-                computed.extend(new.into_iter().zip(values).map(|(i, values)| (chunk, i, values)));
-            }
-        }
-        computed
-    }
 }
 
 impl<S: Scalar> Hypothesis for Expansion<S> {
@@ -543,13 +432,13 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     fn score(&self, x: Row<'_, S>, out: &mut [f64]) {
         let mut values = Vec::new();
         self.vectors.kernel_values_of(self.kernel, x, &mut values);
-        out.fill(0.0);
-        out.iter_mut().zip(self.level()).for_each(|(out, level)| *out = self.scale.a * level);
+        self.begin(out);
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
             self.sum_chunk(chunk, 0, values, &mut sums);
-            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += self.scale.a * sum);
+            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
         }
+        out.iter_mut().for_each(|score| *score *= self.scale.a);
     }
 
     fn scores(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
