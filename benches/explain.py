@@ -11,8 +11,9 @@ where the setting says otherwise. Columns:
 * ours, theirs: seconds of processor time to explain a row, on one thread, the best of five calls, taken in turn. Ours
   explain twenty rows in a call, theirs three.
 * ratio: theirs over ours.
-* error: the largest difference of the two, over the largest value. Ours are exact but for rounding: `exact` is the largest difference of base
-  value and values from the score, over the largest value; tests hold the values to all coalitions' sum.
+* error: the largest difference of the two, over the largest value. Ours are exact but for rounding: `exact` is the
+  largest difference of base value and values from the score, over the largest value; tests hold the values to all
+  coalitions' sum.
 """
 
 from __future__ import annotations
