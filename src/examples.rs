@@ -120,9 +120,8 @@ impl<'a, S: Scalar> Examples<'a, S> {
         self.weight.map_or(1.0, |w| w[i])
     }
 
-    #[inline]
-    pub(crate) fn prefetch_bounds(&self, i: usize) {
-        self.x.prefetch_bounds(i);
+    #[inline(always)]
+    pub(crate) fn prefetch_label(&self, i: usize) {
         simd::prefetch(self.y, i);
         if let Some(weight) = self.weight {
             simd::prefetch(weight, i);

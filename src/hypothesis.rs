@@ -8,6 +8,9 @@ use crate::scaled::Scaled;
 /// One element w of a Hilbert space per output, kept as `w = a v` so that shrinking all of it costs
 /// one multiplication. [`Trainer`](crate::Trainer) drives it; a new kind of w implements this.
 pub trait Hypothesis: Sync {
+    /// Whether a step is so brief that to ask for the layout of its row is felt: the loop is then compiled for dense and for
+    /// sparse rows as well.
+    const BRIEF: bool = false;
     /// What the examples' features are stored in.
     type Scalar: Scalar;
     /// Number of scores per example.
@@ -55,6 +58,12 @@ pub trait Hypothesis: Sync {
     fn is_positive(&self) -> bool {
         true
     }
+    /// Whether to ask memory for the weights of rows to come of this matrix pays: else nobody calls
+    /// [`expect`](Hypothesis::expect).
+    #[inline(always)]
+    fn expects(&self, _x: &Matrix<'_, Self::Scalar>) -> bool {
+        false
+    }
     /// Asks memory for the weights of a row to come.
     #[inline(always)]
     fn expect(&self, _x: Row<'_, Self::Scalar>) {}
@@ -68,6 +77,17 @@ pub trait Hypothesis: Sync {
     /// [`add`](Hypothesis::add) of what was row `i` when its gradient was taken, in an earlier run.
     fn add_late(&mut self, i: usize, x: Row<'_, Self::Scalar>, coef: &[f64]) {
         self.add(i, x, coef);
+    }
+    /// `w_o += a coef[o] phi(x)`, a being the scale: of a v that is the plain sum of what was added to it. Else as
+    /// [`add`](Hypothesis::add) or, if `late`, as [`add_late`](Hypothesis::add_late); may write to `coef`.
+    #[inline(always)]
+    fn add_to_sum(&mut self, i: usize, x: Row<'_, Self::Scalar>, coef: &mut [f64], late: bool) {
+        let a = self.scaled().a;
+        coef.iter_mut().for_each(|c| *c *= a);
+        match late {
+            true => self.add_late(i, x, coef),
+            false => self.add(i, x, coef),
+        }
     }
     /// By how much w has degraded, since this was last asked for, to stay within a budget: the sum of
     /// `||dw||^2`. 0 where there is no budget.

@@ -324,18 +324,24 @@ impl<S: Scalar> Linear<S> {
     /// [`add`](Hypothesis::add) of such a row.
     #[inline(always)]
     pub fn add_row<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64]) {
+        self.add_over(x, coef, self.scale.a);
+    }
+
+    /// Adds the coefficients, over `a`, times a row to v.
+    #[inline(always)]
+    fn add_over<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: &[f64], a: f64) {
         if let [only] = coef {
-            return self.add_to(0, x, *only);
+            return self.sum_to(0, x, *only / a);
         }
-        if let Some(change) = self.v.axpys(coef, self.scale.a, x) {
+        if let Some(change) = self.v.axpys(coef, a, x) {
             self.scale.norm2 += change;
-            return others_than_0(coef).for_each(|(o, c)| self.add_rest(o, x, c));
+            return others_than_0(coef).for_each(|(o, c)| self.add_rest(o, x, c / a));
         }
         match coef {
             few if few.len() <= MANY => {
-                few.iter().enumerate().for_each(|(o, coef)| self.add_to(o, x, *coef));
+                few.iter().enumerate().for_each(|(o, coef)| self.sum_to(o, x, *coef / a));
             }
-            many => others_than_0(many).for_each(|(o, coef)| self.add_to(o, x, coef)),
+            many => others_than_0(many).for_each(|(o, coef)| self.sum_to(o, x, coef / a)),
         }
     }
 
@@ -348,20 +354,27 @@ impl<S: Scalar> Linear<S> {
     /// Adds `coef` times an example to the weights of one output.
     #[inline(always)]
     pub(crate) fn add_to<T: Scalar + Weigh<S>>(&mut self, o: usize, x: Row<'_, T>, coef: f64) {
-        if coef == 0.0 {
+        self.sum_to(o, x, coef / self.scale.a);
+    }
+
+    /// Adds `c` times an example to v, for one output.
+    #[inline(always)]
+    fn sum_to<T: Scalar + Weigh<S>>(&mut self, o: usize, x: Row<'_, T>, c: f64) {
+        if c == 0.0 {
             return;
         }
-        self.scale.norm2 += self.v.axpy(o, coef / self.scale.a, x);
-        self.add_rest(o, x, coef);
+        self.scale.norm2 += self.v.axpy(o, c, x);
+        self.add_rest(o, x, c);
     }
 
     /// What belongs to that beside the weights of the features.
     #[inline(always)]
-    fn add_rest<T: Scalar>(&mut self, o: usize, x: Row<'_, T>, coef: f64) {
-        let c = coef / self.scale.a;
-        let old = self.b[o];
-        self.b[o] += c * self.constant;
-        self.scale.norm2 += (self.b[o] - old) * (self.b[o] + old);
+    fn add_rest<T: Scalar>(&mut self, o: usize, x: Row<'_, T>, c: f64) {
+        if self.constant > 0.0 {
+            let old = self.b[o];
+            self.b[o] += c * self.constant;
+            self.scale.norm2 += (self.b[o] - old) * (self.b[o] + old);
+        }
         if let Some(u) = &mut self.u {
             let c = c * self.scale.sum_a;
             u.add(o, c, x);
@@ -407,6 +420,7 @@ impl<S: Scalar> LinearPanel<'_, S> {
 }
 
 impl<S: Scalar> Hypothesis for Linear<S> {
+    const BRIEF: bool = true;
     type Scalar = S;
 
     #[inline(always)]
@@ -428,6 +442,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     #[inline(always)]
+    fn expects(&self, x: &Matrix<'_, S>) -> bool {
+        self.v.expects(x)
+    }
+
+    #[inline(always)]
     fn expect(&self, x: Row<'_, S>) {
         self.expect_row(x);
     }
@@ -435,6 +454,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     #[inline(always)]
     fn add(&mut self, _i: usize, x: Row<'_, S>, coef: &[f64]) {
         self.add_row(x, coef);
+    }
+
+    #[inline(always)]
+    fn add_to_sum(&mut self, _i: usize, x: Row<'_, S>, coef: &mut [f64], _late: bool) {
+        self.add_over(x, coef, 1.0);
     }
 
     fn check_room(&self, averaging: bool) -> Result<(), Error> {

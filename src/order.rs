@@ -3,6 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
+use crate::data::Rows;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::scalar::Scalar;
@@ -53,7 +54,8 @@ impl Sampling {
         let (units, width) = match self {
             Sampling::Shuffle => (n, 1),
             Sampling::Blocks => (n.div_ceil(BLOCK), BLOCK),
-            Sampling::Replacement | Sampling::Storage => (0, 1),
+            Sampling::Replacement => (0, 1),
+            Sampling::Storage => (0, n),
         };
         let Ok(units) = u32::try_from(units) else {
             return Err(Error::parameter("n_rows", n, "below 2^32 for this sampling"));
@@ -91,6 +93,7 @@ pub struct Epoch {
     partners: [u32; DRAWN],
     /// What is left of the block at hand.
     within: std::ops::Range<usize>,
+    /// How many rows are in blocks to come.
     left: usize,
     n: usize,
 }
@@ -128,32 +131,43 @@ impl Epoch {
     }
 }
 
+impl Epoch {
+    /// The first row of the next unit.
+    #[inline(always)]
+    fn next_unit(&mut self) -> Option<usize> {
+        if self.left == 0 {
+            return None;
+        }
+        let start = match self.sampling {
+            Sampling::Shuffle => self.draw(),
+            Sampling::Storage => 0,
+            Sampling::Replacement => self.below(self.n),
+            Sampling::Blocks => self.draw() * self.width,
+        };
+        let rows = self.width.min(self.n - start);
+        self.left -= rows;
+        self.within = start + 1..start + rows;
+        Some(start)
+    }
+}
+
 impl Iterator for Epoch {
     type Item = usize;
 
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
-        if self.left == 0 {
-            return None;
+        // First what is most rows' case: they follow one another.
+        if self.within.is_empty() {
+            return self.next_unit();
         }
-        self.left -= 1;
-        Some(match self.sampling {
-            Sampling::Shuffle => self.draw(),
-            Sampling::Storage => self.n - self.left - 1,
-            Sampling::Replacement => self.below(self.n),
-            Sampling::Blocks => {
-                if self.within.is_empty() {
-                    let start = self.draw() * self.width;
-                    self.within = start..(start + self.width).min(self.n);
-                }
-                self.within.start += 1;
-                self.within.start - 1
-            }
-        })
+        let i = self.within.start;
+        self.within.start += 1;
+        Some(i)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        let left = self.left + self.within.len();
+        (left, Some(left))
     }
 }
 
@@ -264,6 +278,17 @@ impl<'o> Ahead<'o> {
         data: &Examples<'_, S>,
         prefetch: impl FnOnce(usize),
     ) -> Result<Option<usize>, Error> {
+        self.next_of(*data.rows(), data, prefetch)
+    }
+
+    /// [`next`](Ahead::next) of rows whose layout may be known.
+    #[inline(always)]
+    pub(crate) fn next_of<'a, S: Scalar>(
+        &mut self,
+        rows: impl Rows<'a, S>,
+        data: &Examples<'_, S>,
+        prefetch: impl FnOnce(usize),
+    ) -> Result<Option<usize>, Error> {
         if self.at + 2 * AHEAD >= self.end && !self.over {
             self.refill(data.len());
         }
@@ -274,9 +299,11 @@ impl<'o> Ahead<'o> {
             };
         }
         let i = self.window[self.at];
-        data.prefetch_bounds(self.window[self.at + 2 * AHEAD]);
+        let later = self.window[self.at + 2 * AHEAD];
+        rows.prefetch_bounds(later);
+        data.prefetch_label(later);
         let coming = self.window[self.at + AHEAD];
-        data.rows().prefetch(coming);
+        rows.prefetch(coming);
         prefetch(coming);
         self.at += 1;
         Ok(Some(i))

@@ -28,7 +28,7 @@ mod report;
 
 use std::collections::VecDeque;
 
-use crate::data::{OwnedRow, Row};
+use crate::data::{Matrix, OwnedRow, Row, Rows};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::feasible::{Ball, Feasible};
@@ -353,9 +353,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         // Of rows whose gradients are not applied yet, the oldest first.
         let mut queue = VecDeque::new();
         let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
-        let report = match at_once && self.regret.is_none() {
-            true => self.repeat::<true>(data, order, report, &mut queue),
-            false => self.repeat::<false>(data, order, report, &mut queue),
+        let (q, plain) = (&mut queue, at_once && self.regret.is_none());
+        let report = match *data.rows() {
+            x if !plain => self.repeat::<false, _>(x, data, order, report, q),
+            Matrix::Dense(x) if H::BRIEF => self.repeat::<true, _>(x, data, order, report, q),
+            Matrix::Csr32(x) if H::BRIEF => self.repeat::<true, _>(x, data, order, report, q),
+            x => self.repeat::<true, _>(x, data, order, report, q),
         };
         if let Block::Delayed(_) = self.params.block {
             // After an error too: what is in flight belongs to steps that stand.
@@ -375,10 +378,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(report)
     }
 
-    /// The loop. `PLAIN` says that a step is one example whose gradient is applied at once, and that regret is not counted:
-    /// what the loop then has no need of (batches, the queue, the account) is not there, and the rest in registers.
-    fn repeat<'a, const PLAIN: bool>(
+    /// The loop, over the rows of `data`, whose layout may be known. `PLAIN` says that a step is one example whose gradient
+    /// is applied at once, and that regret is not counted: what the loop then has no need of (batches, the queue, the
+    /// account) is not there, and the rest in registers.
+    fn repeat<'a, const PLAIN: bool, R: Rows<'a, H::Scalar>>(
         &mut self,
+        rows: R,
         data: &Examples<'a, H::Scalar>,
         mut order: Ahead<'_>,
         so_far: Report,
@@ -389,6 +394,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             Block::Mean(batch) => (batch, 0),
             Block::Delayed(delay) => (1, delay),
         };
+        let expects = PLAIN && self.hypothesis.expects(data.rows());
         // A copy in registers: the argument lives in memory.
         let mut report = so_far;
         let mut scores = self.loss.zeros();
@@ -408,8 +414,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 if panel > 0 {
                     self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), panel))?;
                 }
+                let room = (&mut scores, &mut coef);
                 let taken =
-                    self.take::<PLAIN>(data, &mut order, &mut scores, &mut coef, &mut report)?;
+                    self.take::<PLAIN, R>(rows, data, &mut order, room, &mut report, expects)?;
                 let Some((i, row)) = taken else {
                     break;
                 };
@@ -465,17 +472,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     }
 
     /// Takes the gradient of the next row at the present w: writes its scores and its coefficients
-    /// times its weight.
+    /// times its weight. `expects` says whether to ask memory for the weights of the row after it.
     #[inline(always)]
-    fn take<'a, const PLAIN: bool>(
+    fn take<'a, const PLAIN: bool, R: Rows<'a, H::Scalar>>(
         &mut self,
+        rows: R,
         data: &Examples<'a, H::Scalar>,
         order: &mut Ahead<'_>,
-        scores: &mut L::Scores,
-        coef: &mut L::Scores,
+        (scores, coef): (&mut L::Scores, &mut L::Scores),
         report: &mut Report,
+        expects: bool,
     ) -> Result<Option<Numbered<'a, H::Scalar>>, Error> {
-        let next = order.next(data, |i| {
+        let next = order.next_of(rows, data, |i| {
             if let Some(ledger) = &self.ledger {
                 ledger.prefetch(i);
             }
@@ -484,9 +492,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Ok(None);
         };
         let y = data.check_label(i, self.loss.classes())?;
-        let row = data.rows().row(i);
-        if PLAIN && let Some(next) = order.upcoming() {
-            self.hypothesis.expect(data.rows().row(next));
+        let row = rows.get(i);
+        if expects && let Some(next) = order.upcoming() {
+            self.hypothesis.expect(rows.get(next));
         }
         self.hypothesis.score_next(i, row, scores.as_mut());
         if !all_finite(scores.as_ref()) {
@@ -534,12 +542,13 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         self.t += 1;
         let Params { lambda, schedule, t0, .. } = self.params;
         let s = t0 + self.t as f64;
-        let eta = schedule.eta(lambda, s);
         if self.plain {
+            let eta = Schedule::Pegasos.eta(lambda, s);
             self.hypothesis.set_scale(eta);
-        } else {
-            self.hypothesis.scale(schedule.keeps(lambda, s, eta));
+            return eta;
         }
+        let eta = schedule.eta(lambda, s);
+        self.hypothesis.scale(schedule.keeps(lambda, s, eta));
         eta
     }
 
@@ -556,10 +565,14 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         if let Some(ledger) = &mut self.ledger {
             ledger.record(i, coef);
         }
-        coef.iter_mut().for_each(|c| *c *= eta);
-        match LATE {
-            true => self.hypothesis.add_late(i, row, coef),
-            false => self.hypothesis.add(i, row, coef),
+        if self.plain {
+            self.hypothesis.add_to_sum(i, row, coef, LATE);
+        } else {
+            coef.iter_mut().for_each(|c| *c *= eta);
+            match LATE {
+                true => self.hypothesis.add_late(i, row, coef),
+                false => self.hypothesis.add(i, row, coef),
+            }
         }
         let degraded = self.hypothesis.degraded();
         if degraded > 0.0 {

@@ -6,7 +6,7 @@
 //!   multiple of 16, so that no feature has more lines of a cache than it must.
 //! * Either way the same numbers come out, to the last bit: each output's sum runs over the features in the same order.
 
-use crate::data::Row;
+use crate::data::{Matrix, NEAR, Row};
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -177,6 +177,11 @@ impl<S: Scalar> Weights<S> {
         };
         self.form = form;
         Ok(())
+    }
+
+    /// Whether [`expect`](Weights::expect) does anything for rows of this matrix.
+    pub(crate) fn expects<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
+        x.is_sparse() && size_of_val(self.all()) > NEAR
     }
 
     /// Asks memory for the numbers that a sparse row needs.

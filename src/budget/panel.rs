@@ -1,7 +1,7 @@
 //! Examples to come, and what is known of them.
 
 use super::support::{Support, lane_norms};
-use crate::data::{Matrix, Row};
+use crate::data::{Matrix, Row, Rows};
 use crate::error::Error;
 use crate::lookahead::Cursor;
 use crate::memory;

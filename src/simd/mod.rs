@@ -185,12 +185,21 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 /// processor's own prefetcher has seen the pattern.
 #[inline(always)]
 pub fn prefetch_all<T>(slice: &[T]) {
+    prefetch_range(slice, 0, slice.len());
+}
+
+/// [`prefetch_all`] of so many entries from `first` on; a hint, so they may lie outside the slice.
+#[inline(always)]
+pub fn prefetch_range<T>(slice: &[T], first: usize, len: usize) {
     let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
-    // One more than fill the slice, as it need not begin on a line.
-    for line in 0..(slice.len() / per_line + 1).min(PREFETCH_LINES) {
-        prefetch(slice, line * per_line);
+    let len = len.min(PREFETCH_LINES * per_line);
+    let mut at = 0;
+    while at < len {
+        prefetch(slice, first.wrapping_add(at));
+        at += per_line;
     }
-    prefetch(slice, slice.len().saturating_sub(1).min(PREFETCH_LINES * per_line));
+    // The last entry's: the first need not stand at the beginning of a line.
+    prefetch(slice, first.wrapping_add(len).wrapping_sub(1));
 }
 
 /// Not tuned.
