@@ -456,6 +456,15 @@ impl<'a, S: Scalar> Matrix<'a, S> {
 pub(crate) trait Rows<'a, S>: Copy {
     /// Row `i`.
     fn get(self, i: usize) -> Row<'a, S>;
+    /// How many rows ahead of its use to ask for a row's contents: what memory takes to answer, in steps.
+    ///
+    /// Of short dense rows, whose steps take 20 ns, 16: an epoch over 400,000 rows of 54 f32 takes 19 ns a row in blocks and 24
+    /// shuffled, with 8 rows 21.5 and 31.5, with 32 the same; on another AMD EPYC there was no difference. Of others 8: in
+    /// shuffled rows of 43 of 2^20 features f32 16 cost 6 %, of 200 dense ones 10 %. Without asking an epoch takes three times
+    /// as long on rows of 54 f32, four times on sparse ones.
+    fn ahead(self) -> usize {
+        8
+    }
     /// Asks for where row `i` begins and ends, well ahead of [`prefetch`](Rows::prefetch).
     fn prefetch_bounds(self, _i: usize) {}
     /// Asks for the contents of row `i`, ahead of its use. In random order an epoch takes a third
@@ -467,6 +476,13 @@ impl<'a, S: Scalar> Rows<'a, S> for Matrix<'a, S> {
     #[inline(always)]
     fn get(self, i: usize) -> Row<'a, S> {
         self.row(i)
+    }
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        match self {
+            Matrix::Dense(x) => x.ahead(),
+            _ => 8,
+        }
     }
     #[inline(always)]
     fn prefetch_bounds(self, i: usize) {
@@ -502,6 +518,10 @@ impl<'a, S: Scalar> Rows<'a, S> for Dense<'a, S> {
     #[inline(always)]
     fn get(self, i: usize) -> Row<'a, S> {
         self.row(i)
+    }
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        if self.n_features * size_of::<S>() <= 512 { 16 } else { 8 }
     }
     #[inline(always)]
     fn prefetch(self, i: usize) {
