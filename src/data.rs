@@ -110,6 +110,8 @@ impl<S: Scalar> Row<'_, S> {
 
     /// `v += c x`; returns the change of `<v, v>`, which is how the norm of the weights is carried
     /// along without a pass of its own. O(nnz).
+    // On 43 of 2^20 features f32 the norm takes an eighth of a step. Left to the end of an epoch it had other roundings than
+    // in runs over pieces of that epoch, which are to be the same to the last bit.
     #[inline(always)]
     pub fn axpy<V>(self, c: f64, v: &mut [V]) -> f64
     where

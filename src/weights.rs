@@ -269,16 +269,17 @@ impl Weights<f64> {
     #[inline]
     pub(crate) fn add<T: Scalar>(&mut self, o: usize, c: f64, x: Row<'_, T>) {
         let d = self.n_features;
-        let (from, step) = match &self.form {
-            Form::ByOutput(_) => (o * d, 1),
-            Form::ByFeature(features) => (o, features.stride),
-        };
-        let all = self.all_mut();
-        x.for_each(|j, x| {
-            if j < d {
-                all[from + j * step] += c * x;
+        match &mut self.form {
+            Form::ByOutput(values) => drop(x.axpy(c, &mut values[o * d..(o + 1) * d])),
+            Form::ByFeature(features) => {
+                let (step, all) = (features.stride, features.all_mut());
+                x.for_each(|j, x| {
+                    if j < d {
+                        all[o + j * step] += c * x;
+                    }
+                });
             }
-        });
+        }
     }
 }
 
