@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::data::Rows;
+use crate::data::{MOST_AHEAD, Rows};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::scalar::Scalar;
@@ -173,9 +173,6 @@ impl Iterator for Epoch {
 
 impl ExactSizeIterator for Epoch {}
 
-/// How many rows ahead of its use a row's contents are asked for, at most; see [`Rows::ahead`].
-const AHEAD: usize = 16;
-
 /// Row numbers taken from the order at a time.
 const WINDOW: usize = 256;
 
@@ -206,7 +203,7 @@ pub(crate) struct Ahead<'o> {
     /// How many more rows may be taken from the order.
     left: usize,
     /// `window[at..end]` is still to be handed out; what follows `end` repeats the last, to be asked for again.
-    window: [usize; WINDOW + 2 * AHEAD],
+    window: [usize; WINDOW + 2 * MOST_AHEAD],
     at: usize,
     end: usize,
     /// Set when the order has come to its end, or to a row that there is not.
@@ -225,7 +222,7 @@ impl<'o> Ahead<'o> {
         Ahead {
             order,
             left: most,
-            window: [0; WINDOW + 2 * AHEAD],
+            window: [0; WINDOW + 2 * MOST_AHEAD],
             at: 0,
             end: 0,
             over: false,
@@ -252,7 +249,7 @@ impl<'o> Ahead<'o> {
             None => self.end += count,
         }
         let last = self.end.checked_sub(1).map_or(0, |last| self.window[last]);
-        self.window[self.end..][..2 * AHEAD].fill(last);
+        self.window[self.end..][..2 * MOST_AHEAD].fill(last);
     }
 
     /// The next rows, `count` of them if there are as many (and no more than [`WINDOW`]).
@@ -287,7 +284,7 @@ impl<'o> Ahead<'o> {
         data: &Examples<'_, S>,
         prefetch: impl FnOnce(usize),
     ) -> Result<Option<usize>, Error> {
-        let ahead = rows.ahead().min(AHEAD);
+        let ahead = rows.ahead().min(MOST_AHEAD);
         if self.at + 2 * ahead >= self.end && !self.over {
             self.refill(data.len());
         }

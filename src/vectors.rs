@@ -91,7 +91,7 @@ impl<S: Scalar> Vectors<S> {
         Vectors { n_features, layout, norms: Vec::new(), len: 0, store, raise: 0.0 }
     }
 
-    /// The same vectors, with this number added to all their kernel values: the square of a constant feature beside their
+    /// Adds this number to all kernel values of the vectors: the square of a constant feature beside their
     /// images, whose weight is an intercept.
     pub(crate) fn raised(self, raise: f64) -> Self {
         Vectors { raise, ..self }

@@ -145,7 +145,7 @@ impl<S: Scalar> Expansion<S> {
         })
     }
 
-    /// The same with an intercept for every output, where there are no vectors yet: the weight of a feature of this value
+    /// Gives every output an intercept, where there are no vectors yet: the weight of a feature of this value
     /// that all images have (`intercept_scaling` in Python; 0 for none), which is part of w and regularised as the rest of
     /// it. So all kernel values are larger by the square of the constant.
     ///

@@ -117,7 +117,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         LinearProblems { parts, climbed: 0, frozen, free, epoch: None, stage: Stage::None }
     }
 
-    /// The same with intercepts that are not regularised, of trainers at their beginning whose w has an intercept. A
+    /// Leaves the intercepts unregularised, of trainers at their beginning whose w has an intercept. A
     /// [`Fit`](super::Fit) is dual ascent from the beginning then, and refuses what asks for steps of Pegasos. The trainers
     /// can tell nobody: whoever lets them go on by themselves regularises the intercepts.
     pub fn with_free_intercept(self) -> Self {
@@ -246,7 +246,7 @@ fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
 }
 
 impl<S: Scalar, M: MarginLoss> LinearProblems<S, OneVsRest<M>> {
-    /// The same problems with a trainer for each. What belongs to a fit under way, and gradients in flight, stay behind.
+    /// These problems with a trainer for each. What belongs to a fit under way, and gradients in flight, stay behind.
     /// O(size of w).
     pub fn apart(&self) -> Result<LinearProblems<S, Binary<M>>, Error> {
         let mut trainers = Vec::new();

@@ -235,7 +235,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         })
     }
 
-    /// The same with an intercept for every score, where nothing has moved yet; see [`Expansion::with_constant`].
+    /// Gives every score an intercept, where nothing has moved yet; see [`Expansion::with_constant`].
     pub fn with_constant(mut self, constant: f64) -> Result<Self, Error> {
         self.kernel.by = check_constant(constant)?;
         Ok(self)

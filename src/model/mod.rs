@@ -451,7 +451,7 @@ impl Model {
         )
     }
 
-    /// The same given the scores.
+    /// The probabilities of all classes, given the scores.
     pub(crate) fn probabilities_of(&self, scores: &[f64]) -> Result<Vec<f64>, Error> {
         let calibration = self.calibration.as_ref().ok_or_else(|| self.no_probabilities())?;
         let (k, outputs) = (self.labels.len(), self.outputs());
@@ -553,7 +553,7 @@ impl<S: Scalar> Prepared<S> {
         }
     }
 
-    /// The same mapped by a metric.
+    /// These rows, mapped by a metric.
     fn mapped(self, metric: &Metric<S>) -> Result<Self, Error> {
         let n_features = metric.dimension();
         let x = self.matrix()?;

@@ -31,7 +31,7 @@ enum Arrays {
     Dense(Py<PyAny>),
 }
 
-/// The same, borrowed for a call.
+/// Arrays of examples, borrowed for a call.
 pub(super) struct Borrowed<'py> {
     values: Values<'py>,
     layout: Layout<'py>,

@@ -169,7 +169,7 @@ impl Hasher {
         true
     }
 
-    /// The same of whatever there may be; says what is wrong.
+    /// Hashes whatever there may be; says what is wrong.
     fn any(&self, x: &Bound<'_, PyAny>, found: &mut Vec<(u32, f64)>) -> PyResult<()> {
         let wrong = |x: &Bound<'_, PyAny>| -> PyResult<PyErr> {
             let kind = x.get_type().name()?;

@@ -108,7 +108,7 @@ impl<S: Number> Vectors<S> {
         Vectors { indptr: Some(indptr), indices: Some(indices), values }
     }
 
-    /// The same with all features, so that their number is that of an array.
+    /// The vectors with all features, so that their number is that of an array.
     fn dense<H: Stored<Scalar = S>>(w: &H, n_features: usize) -> Result<Self, Error> {
         let mut values = memory::zeros("the support vectors", &[w.n_vectors(), n_features])?;
         for (k, features) in values.chunks_mut(n_features).enumerate() {

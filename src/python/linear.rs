@@ -140,7 +140,7 @@ struct Stored<S> {
 parts!([S: Number] Stored<S> { n_features, linear, flights, regret });
 
 impl<S: Number> Stored<S> {
-    /// The same with a problem for each score.
+    /// Parts it into problems, one for each score.
     fn apart(self) -> Result<Vec<Self>, Error> {
         if self.linear.b.len() == 1 {
             return Ok(vec![self]);

@@ -98,7 +98,7 @@ impl Model {
         self.scores_of(py, &rows, threads)
     }
 
-    /// The same of texts.
+    /// The scores of texts, whose words are hashed.
     #[pyo3(signature = (texts, *, threads = 1))]
     fn scores_of_texts<'py>(
         &self,

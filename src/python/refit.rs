@@ -182,7 +182,7 @@ impl Refit {
     #[classattr]
     const ROUGH: f64 = ROUGH;
 
-    /// The same on the way through several alphas.
+    /// The tolerance on the way through several alphas.
     #[classattr]
     const ROUGHER: f64 = ROUGHER;
 

@@ -77,7 +77,7 @@ pub(super) fn shapley_of<'py>(
     }
 }
 
-/// The same of scores that are sums of features by weights: features x scores, flat.
+/// Shapley values of scores that are sums of features by weights: features x scores, flat.
 #[pyfunction]
 #[pyo3(name = "linear_shapley", signature = (weights, examples, background = None, *, threads = 1))]
 pub(super) fn linear_shapley_of<'py>(

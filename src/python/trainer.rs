@@ -97,7 +97,7 @@ pub(super) struct On<'a, S>(
     pub(super) &'a crate::Examples<'a, S>,
 );
 
-/// The same of whatever scalar.
+/// A problem and examples of its scalar, whatever that is.
 pub(super) trait Task {
     /// See [`crate::Problem::cost`].
     fn cost(&self) -> usize;

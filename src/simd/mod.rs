@@ -66,7 +66,7 @@ operations! {
         /// `out[r * stride + k] = <rows[r], vector k of the block>` for all [`WIDTH`] vectors of a block. Of each
         /// row as many features are read as the block has.
         fn products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize);
-        /// The same for one sparse row; NaN if an index lies outside the block.
+        /// The products of one sparse row with the vectors of a block; NaN if an index lies outside the block.
         fn sparse_products<I: Index>(
             indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],
         );

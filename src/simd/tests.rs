@@ -370,7 +370,7 @@ fn updates_agree_with_plain_loops() {
     });
 }
 
-/// The same partner at every level, or one as good: the merger's own tests say what is best.
+/// Every level finds one partner, or others as good: the merger's own tests say what is best.
 #[test]
 fn partners_agree() {
     for round in 0..50 {
