@@ -294,12 +294,13 @@ impl<L: Loss> DualAscent<L> {
         let mut coef = self.loss.zeros();
         let mut dual = self.loss.zeros();
         let (scores, coef, dual) = (scores.as_mut(), coef.as_mut(), dual.as_mut());
+        let expects = self.w.expects_rows(data.rows());
         while let Some(i) = order.next(data, |i| {
             self.dual.prefetch(i);
             simd::prefetch(&self.q, i);
         })? {
             let row = data.rows().row(i);
-            if let Some(next) = order.upcoming() {
+            if expects && let Some(next) = order.upcoming() {
                 self.w.expect_row(data.rows().row(next));
             }
             data.check_label(i, self.loss.classes())?;

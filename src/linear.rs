@@ -315,6 +315,11 @@ impl<S: Scalar> Linear<S> {
         }
     }
 
+    /// [`expects`](Hypothesis::expects) of such rows.
+    pub(crate) fn expects_rows<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
+        self.v.expects(x)
+    }
+
     /// [`expect`](Hypothesis::expect) of such a row.
     #[inline(always)]
     pub(crate) fn expect_row<T: Scalar>(&self, x: Row<'_, T>) {
@@ -443,7 +448,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     #[inline(always)]
     fn expects(&self, x: &Matrix<'_, S>) -> bool {
-        self.v.expects(x)
+        self.expects_rows(x)
     }
 
     #[inline(always)]

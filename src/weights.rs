@@ -10,7 +10,7 @@ use crate::data::{Matrix, NEAR, Row};
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, WIDTH, Weigh};
+use crate::simd::{self, Lanes, WIDTH, Weigh};
 
 /// A number for every output and feature.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,9 +179,15 @@ impl<S: Scalar> Weights<S> {
         Ok(())
     }
 
-    /// Whether [`expect`](Weights::expect) does anything for rows of this matrix.
+    /// Whether to [`expect`](Weights::expect) rows of this matrix.
+    ///
+    /// Where each feature's number is one line of a cache, out-of-order execution asks for them as early as we could. On an
+    /// AMD EPYC an epoch without asking takes 0.62 to 0.69 of the time on rows of 345 of 385,517 features f32, 0.91 to 0.96 on
+    /// 44 words of 2^20, 0.97 to 1.03 on random columns. On an Intel Xeon a plain loop in C over the last gains a quarter by
+    /// asking. The numbers of several outputs are several lines: without asking 1.2 to 1.7 times the time with 20 classes.
     pub(crate) fn expects<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
-        x.is_sparse() && size_of_val(self.all()) > NEAR
+        let far = x.is_sparse() && size_of_val(self.all()) > NEAR;
+        far && (self.outputs > 1 || simd::is_intel())
     }
 
     /// Asks memory for the numbers that a sparse row needs.

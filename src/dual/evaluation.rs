@@ -63,8 +63,9 @@ impl DualEvaluation {
         let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
         let mut rows = rows;
         let mut order = Ahead::new(&mut rows);
+        let expects = self.w.expects_rows(data.rows());
         while let Some(i) = order.next(data, |_| ())? {
-            if let Some(next) = order.upcoming() {
+            if expects && let Some(next) = order.upcoming() {
                 self.w.expect_row(data.rows().row(next));
             }
             data.check_label(i, ascent.loss.classes())?;

@@ -167,6 +167,22 @@ impl<S> Lanes<S> {
     }
 }
 
+/// Whether the processor is one of Intel's. Asked once in a process.
+pub fn is_intel() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static INTEL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        *INTEL.get_or_init(|| {
+            #[allow(unused_unsafe, reason = "safe in newer compilers than the oldest we ask for")]
+            // SAFETY: every x86-64 processor has the instruction.
+            let name = unsafe { core::arch::x86_64::__cpuid(0) };
+            [name.ebx, name.edx, name.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
