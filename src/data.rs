@@ -67,14 +67,10 @@ impl<S: Scalar> Row<'_, S> {
         by_layout!(self, x => S::dot(x, v), j, x => S::gather_dot(j, x, v))
     }
 
-    /// Asks memory for those weights that a sparse row needs, those of a column from a multiple of `stride` on, where they
-    /// are so many that the nearer caches do not hold them.
+    /// Asks memory for those weights that a sparse row needs, those of a column from a multiple of `stride` on.
     #[inline(always)]
     pub(crate) fn prefetch_weights<V>(self, v: &[V], stride: usize) {
         fn ask<I: Index, V>(indices: &[I], v: &[V], stride: usize) {
-            if size_of_val(v) <= NEAR {
-                return;
-            }
             if stride > 1 {
                 let line = const { 64 / size_of::<V>() };
                 for j in indices {

@@ -129,9 +129,7 @@ impl Epoch {
         self.drawn = i + 1;
         self.units[i] as usize
     }
-}
 
-impl Epoch {
     /// The first row of the next unit.
     #[inline(always)]
     fn next_unit(&mut self) -> Option<usize> {
