@@ -5,9 +5,9 @@
 //!   one score each over the same examples, where the loss is their sum ([`OneVsRest`](crate::OneVsRest),
 //!   [`OneVsOne`](crate::OneVsOne)).
 //! * Round: of the examples of each problem that is not solved yet take some ([`WORKING`] or more), those whose shares of
-//!   the gap are the largest, and the kernel values among them; ascend among them until their part of the gap has come
-//!   down to a twentieth; then bring the scores of all examples up to date, by one row of kernel values for each example
-//!   that has moved in any problem. Problems ascend side by side.
+//!   the gap are the largest (as many that would raise scores as lower them), and the kernel values among them; ascend among
+//!   them until their part of the gap has come down to a twentieth; then bring the scores of all examples up to date, by one
+//!   row of kernel values for each example that has moved in any problem. Problems ascend side by side.
 //! * Kernel values: rows with all examples stay where there is room, and serve all problems and later rounds.
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
 //!   most, found by the very pass that makes the step before known to all

@@ -91,16 +91,17 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(sets)
     }
 
-    /// The sums of a problem, and the examples that have a share in its gap, with that. Where there is an intercept, those
-    /// whose steps would lower it come first, then those whose steps would raise it, and on the side to which their bounds
-    /// let them go also those without a share, with how far their scores are from a step, negated. Else all are first.
+    /// The sums of a problem, and the examples that have a share in its gap, with that. Of a hinge loss of one score, those
+    /// whose steps would lower the scores of others come first, then those whose steps would raise them, and on the side to
+    /// which their bounds let them go also those without a share, with how far their scores are from a step, negated. Of
+    /// other losses, and of problems that are taken as a whole, all are first.
     fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
         let outputs = self.outputs();
         let mut buffer = vec![0.0; 3 * outputs];
         let (scores, rest) = buffer.split_at_mut(outputs);
         let (dual, coef) = rest.split_at_mut(outputs);
-        let intercept = self.kernel.by > 0.0 && !self.problems[p].whole;
+        let sides = !self.problems[p].whole;
         for place in self.problems[p].spans.iter().cloned().flatten() {
             let (y, weight) = (self.labels[place], data.weight(self.numbers[place]));
             let (mut rises, mut distance) = (false, f64::INFINITY);
@@ -110,7 +111,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     let (margin, a) = (sign * score, sign * a);
                     let loss = (1.0 - margin).max(0.0);
                     let share = loss - a + a * margin;
-                    if intercept && weight > 0.0 {
+                    if sides && weight > 0.0 {
                         // Without a share it goes where its bounds let it.
                         rises = if share > 0.0 { sign > score } else { (a < 1.0) == (sign > 0.0) };
                         distance = (sign - score).abs();
@@ -149,9 +150,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 }
 
-/// The places with the largest shares, in ascending order; of two lists as many from each, if there are. An intercept moves
-/// all scores: steps that all pull it to one side end where it has gone too far for everybody else. So where one list has
-/// fewer shares than the other, it gives those who would be the first to stop it.
+/// The places with the largest shares, in ascending order; of two lists as many from each, if there are. What all kernel
+/// values have in common, and an intercept is that, moves all scores: steps that all pull to one side end where they have gone
+/// too far for everybody else. So where one list has fewer shares than the other, it gives those who would be the first to
+/// stop them. Without that ascent on 20,000 rows of noise, whose kernel values are 0.1 and more, stalled in three orders of
+/// four; on a9a, digits and covtype it takes 0.98 to 1.1 of the time, to smaller gaps.
 fn choose(shares: [Vec<(f64, u32)>; 2], most: usize) -> Vec<u32> {
     // Of those that are alike, some from everywhere.
     let mixed = |place: u32| place.wrapping_mul(0x9E37_79B9);
