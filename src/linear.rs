@@ -310,6 +310,11 @@ impl<S: Scalar> Linear<S> {
     #[inline(always)]
     pub fn score_row<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>, out: &mut [f64]) {
         self.v.dots(x, out);
+        if let ([only], [b]) = (&mut *out, &*self.b) {
+            // Without the loop, which a step on few features feels.
+            *only = self.scale.a * (*only + self.constant * b);
+            return;
+        }
         for (out, b) in out.iter_mut().zip(&self.b) {
             *out = self.scale.a * (*out + self.constant * b);
         }

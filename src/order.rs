@@ -271,7 +271,8 @@ impl<'o> Ahead<'o> {
         data: &Examples<'_, S>,
         prefetch: impl FnOnce(usize),
     ) -> Result<Option<usize>, Error> {
-        self.next_of(*data.rows(), data, prefetch)
+        let rows = *data.rows();
+        self.next_of(rows, data, rows.ahead(), prefetch)
     }
 
     /// [`next`](Ahead::next) of rows whose layout may be known.
@@ -280,9 +281,10 @@ impl<'o> Ahead<'o> {
         &mut self,
         rows: impl Rows<'a, S>,
         data: &Examples<'_, S>,
+        ahead: usize,
         prefetch: impl FnOnce(usize),
     ) -> Result<Option<usize>, Error> {
-        let ahead = rows.ahead().min(MOST_AHEAD);
+        let ahead = ahead.min(MOST_AHEAD);
         if self.at + 2 * ahead >= self.end && !self.over {
             self.refill(data.len());
         }

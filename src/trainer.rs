@@ -46,6 +46,9 @@ pub use report::Report;
 /// No hypothesis keeps a scale below this for longer than a step.
 const LEAST_SCALE: f64 = 1e-10;
 
+/// Nobody has done as many steps; and what anybody does from here on is still a signed number.
+const MOST_STEPS: u64 = 1 << 62;
+
 /// Trains a hypothesis.
 ///
 /// ```
@@ -97,9 +100,6 @@ pub struct Flight<S, C> {
     pub coef: C,
 }
 
-/// The number of a row of the matrix at hand, and the row.
-type Numbered<'a, S> = (usize, Row<'a, S>);
-
 /// A row of the matrix at hand whose gradient was taken: its number, the row, its coefficients times
 /// its weight.
 type Term<'a, S, L> = (usize, Row<'a, S>, <L as Loss>::Scores);
@@ -128,9 +128,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Trainer::resume(hypothesis, loss, params, 0)
     }
 
-    /// A trainer that has done `t` steps and goes on from there, its hypothesis the one it had.
+    /// A trainer that has done `t` steps, fewer than 2^62, and goes on from there, its hypothesis the one it had.
     pub fn resume(mut hypothesis: H, loss: L, params: Params<F>, t: u64) -> Result<Self, Error> {
         params.check()?;
+        if t >= MOST_STEPS {
+            return Err(Error::parameter("t", t, "below 2^62"));
+        }
         params.set.check(&hypothesis)?;
         let outputs = loss.zeros().as_ref().len();
         if hypothesis.outputs() != outputs {
@@ -394,7 +397,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             Block::Mean(batch) => (batch, 0),
             Block::Delayed(delay) => (1, delay),
         };
-        let expects = PLAIN && self.hypothesis.expects(data.rows());
+        let (expects, ahead) = (PLAIN && self.hypothesis.expects(data.rows()), rows.ahead());
         // A copy in registers: the argument lives in memory.
         let mut report = so_far;
         let mut scores = self.loss.zeros();
@@ -403,7 +406,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let mut spare: Vec<L::Scores> = Vec::new();
         loop {
             let mut size = 0;
-            let mut only = None;
             while size < batch {
                 let left = batch - size;
                 let panel = match self.hypothesis.panel() {
@@ -414,17 +416,28 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 if panel > 0 {
                     self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), panel))?;
                 }
-                let room = (&mut scores, &mut coef);
-                let taken =
-                    self.take::<PLAIN, R>(rows, data, &mut order, room, &mut report, expects)?;
-                let Some((i, row)) = taken else {
+                let next = order.next_of(rows, data, ahead, |i| {
+                    if let Some(ledger) = &self.ledger {
+                        ledger.prefetch(i);
+                    }
+                })?;
+                let Some(i) = next else {
                     break;
                 };
+                let row = rows.get(i);
+                if expects && let Some(next) = order.upcoming() {
+                    self.hypothesis.expect(rows.get(next));
+                }
+                let room = (&mut scores, &mut coef);
+                let moves = self.take::<PLAIN>(i, row, data, room, &mut report)?;
                 size += 1;
-                let moves = coef.as_ref().iter().any(|&c| c != 0.0);
                 report.updates += u64::from(moves);
                 if PLAIN {
-                    only = moves.then_some((i, row));
+                    let eta = self.shrink();
+                    if moves {
+                        self.apply::<false>(i, row, coef.as_mut(), eta, &mut report);
+                    }
+                    self.project_and_average(moves);
                 } else if moves || delay > 0 {
                     let mut room = spare.pop().unwrap_or_else(|| coef.clone());
                     room.as_mut().copy_from_slice(coef.as_ref());
@@ -436,11 +449,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }
             report.examples += size as u64;
             if PLAIN {
-                let eta = self.shrink();
-                if let Some((i, row)) = only {
-                    self.apply::<false>(i, row, coef.as_mut(), eta, &mut report);
-                }
-                self.project_and_average(only.is_some());
                 continue;
             }
             // Due are all but those as young as the delay; first those from earlier runs.
@@ -471,34 +479,24 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
     }
 
-    /// Takes the gradient of the next row at the present w: writes its scores and its coefficients
-    /// times its weight. `expects` says whether to ask memory for the weights of the row after it.
+    /// Takes the gradient of a row at the present w: writes its scores, and its coefficients times its weight. False where
+    /// these are 0; a plain loop, which has no use for them then, may find them as they were.
     #[inline(always)]
-    fn take<'a, const PLAIN: bool, R: Rows<'a, H::Scalar>>(
+    fn take<const PLAIN: bool>(
         &mut self,
-        rows: R,
-        data: &Examples<'a, H::Scalar>,
-        order: &mut Ahead<'_>,
+        i: usize,
+        row: Row<'_, H::Scalar>,
+        data: &Examples<'_, H::Scalar>,
         (scores, coef): (&mut L::Scores, &mut L::Scores),
         report: &mut Report,
-        expects: bool,
-    ) -> Result<Option<Numbered<'a, H::Scalar>>, Error> {
-        let next = order.next_of(rows, data, |i| {
-            if let Some(ledger) = &self.ledger {
-                ledger.prefetch(i);
-            }
-        })?;
-        let Some(i) = next else {
-            return Ok(None);
-        };
+    ) -> Result<bool, Error> {
         let y = data.check_label(i, self.loss.classes())?;
-        let row = rows.get(i);
-        if expects && let Some(next) = order.upcoming() {
-            self.hypothesis.expect(rows.get(next));
-        }
         self.hypothesis.score_next(i, row, scores.as_mut());
         if !all_finite(scores.as_ref()) {
             return Err(data.diagnose(i));
+        }
+        if PLAIN && self.loss.is_met(scores.as_ref(), y) {
+            return Ok(false);
         }
         let weight = data.weight(i);
         let loss = self.loss.value_and_coef(scores.as_ref(), y, coef.as_mut());
@@ -509,11 +507,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let loss = weight * loss;
         report.loss += loss;
         coef.as_mut().iter_mut().for_each(|c| *c *= weight);
+        let moves = coef.as_ref().iter().any(|&c| c != 0.0);
         if let Some(regret) = self.regret.as_mut().filter(|_| !PLAIN) {
             let norm = self.hypothesis.gradient_norm(i, row, coef.as_ref());
             regret.take(self.params.lambda / 2.0 * self.hypothesis.norm2() + loss, norm);
         }
-        Ok(Some((i, row)))
+        Ok(moves)
     }
 
     /// Enters the coming step into the regret's account. `fresh` holds the scores and coefficients of
@@ -541,7 +540,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     fn shrink(&mut self) -> f64 {
         self.t += 1;
         let Params { lambda, schedule, t0, .. } = self.params;
-        let s = t0 + self.t as f64;
+        // Signed: one instruction, where an unsigned number takes five.
+        let s = t0 + self.t as i64 as f64;
         if self.plain {
             let eta = Schedule::Pegasos.eta(lambda, s);
             self.hypothesis.set_scale(eta);

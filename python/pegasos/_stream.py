@@ -107,7 +107,12 @@ class Stream:
 
     def _count(self, codes: np.ndarray) -> None:
         assert self.classes is not None
-        counts = np.bincount(codes, minlength=len(self.classes))
+        if len(self.classes) == 2:
+            # bincount copies the codes to wider ones first.
+            positive = np.count_nonzero(codes)
+            counts = np.array([len(codes) - positive, positive])
+        else:
+            counts = np.bincount(codes, minlength=len(self.classes))
         self.counts = counts if self.counts is None else self.counts + counts
 
     def _name(self, named: np.ndarray) -> None:

@@ -86,7 +86,7 @@ impl<'a, S: Scalar> Rows<'a, S> for Dense<'a, S> {
     }
     #[inline(always)]
     fn prefetch(self, i: usize) {
-        simd::prefetch_range(self.values, i * self.n_features, self.n_features);
+        simd::prefetch_once(self.values, i * self.n_features, self.n_features);
     }
 }
 
@@ -104,8 +104,8 @@ macro_rules! csr_rows {
             #[inline(always)]
             fn prefetch(self, i: usize) {
                 let (first, end) = (self.indptr[i].position(), self.indptr[i + 1].position());
-                simd::prefetch_range(self.indices, first, end.wrapping_sub(first));
-                simd::prefetch_range(self.values, first, end.wrapping_sub(first));
+                simd::prefetch_once(self.indices, first, end.wrapping_sub(first));
+                simd::prefetch_once(self.values, first, end.wrapping_sub(first));
             }
         }
     };

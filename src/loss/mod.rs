@@ -41,6 +41,12 @@ pub trait Loss: Sync {
     /// The loss of an example of class `y`; writes its negative (sub)gradient by the scores to
     /// `coef`.
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64;
+    /// Whether such an example surely has neither loss nor coefficients, found out with less work than they take. False says
+    /// nothing.
+    #[inline(always)]
+    fn is_met(&self, _scores: &[f64], _y: u32) -> bool {
+        false
+    }
     /// How many problems' losses it is the sum of.
     fn problems(&self) -> usize {
         1
@@ -138,6 +144,11 @@ pub trait Loss: Sync {
 pub trait MarginLoss: Sync + Copy {
     /// `(l(m), -l'(m))`.
     fn value_and_slope(self, m: f64) -> (f64, f64);
+    /// Whether `l(m)` and `-l'(m)` are surely 0. False says nothing.
+    #[inline(always)]
+    fn is_met(self, _m: f64) -> bool {
+        false
+    }
     /// `l*(-a)`, for `a` in `[0, max_slope]`.
     fn conjugate(self, a: f64) -> f64;
     /// First and second derivative by a of `l*(-a)`, for `a` in `[0, max_slope]`; near an end where they are infinite.
@@ -170,6 +181,10 @@ impl MarginLoss for Hinge {
     #[inline(always)]
     fn value_and_slope(self, m: f64) -> (f64, f64) {
         ((1.0 - m).max(0.0), f64::from(u8::from(m < 1.0)))
+    }
+    #[inline(always)]
+    fn is_met(self, m: f64) -> bool {
+        m >= 1.0
     }
     fn conjugate(self, a: f64) -> f64 {
         -a
@@ -205,6 +220,10 @@ impl MarginLoss for SquaredHinge {
     fn value_and_slope(self, m: f64) -> (f64, f64) {
         let h = (1.0 - m).max(0.0);
         (h * h, 2.0 * h)
+    }
+    #[inline(always)]
+    fn is_met(self, m: f64) -> bool {
+        m >= 1.0
     }
     fn conjugate(self, a: f64) -> f64 {
         a * (a / 4.0 - 1.0)
@@ -325,6 +344,10 @@ impl MarginLoss for AnyLoss {
     fn value_and_slope(self, m: f64) -> (f64, f64) {
         any!(self, l => l.value_and_slope(m))
     }
+    #[inline(always)]
+    fn is_met(self, m: f64) -> bool {
+        any!(self, l => l.is_met(m))
+    }
     fn conjugate(self, a: f64) -> f64 {
         any!(self, l => l.conjugate(a))
     }
@@ -392,6 +415,10 @@ impl<M: MarginLoss> Loss for Binary<M> {
         let (value, slope) = self.loss.value_and_slope(sign * scores[0]);
         coef[0] = sign * slope;
         value
+    }
+    #[inline(always)]
+    fn is_met(&self, scores: &[f64], y: u32) -> bool {
+        self.loss.is_met(self.sign(y) * scores[0])
     }
     fn conjugate(&self, dual: &[f64], y: u32) -> f64 {
         self.loss.conjugate(self.sign(y) * dual[0])
@@ -482,6 +509,23 @@ mod tests {
                 let slope = loss.value_and_slope(m).1;
                 assert!((slope - numeric).abs() < 1e-4 * (1.0 + slope), "{loss:?} at {m}");
             }
+        }
+    }
+
+    /// What is said to be met has neither loss nor slope; and a hinge is met wherever it has none.
+    #[test]
+    fn met_losses_are_zero() {
+        for loss in ALL {
+            for m in [-40.0, -1.0, 0.0, 0.999, 1.0, 1.001, 40.0, f64::INFINITY] {
+                let (value, slope) = loss.value_and_slope(m);
+                let none = value == 0.0 && slope == 0.0;
+                assert_eq!(loss.is_met(m), none && loss != AnyLoss::Logistic, "{loss:?} at {m}");
+                for y in [0, 1] {
+                    let of = Binary { loss, positive: 1 };
+                    assert_eq!(of.is_met(&[of.sign(y) * m], y), loss.is_met(m));
+                }
+            }
+            assert!(!loss.is_met(f64::NAN));
         }
     }
 

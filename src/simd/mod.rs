@@ -183,39 +183,59 @@ pub fn is_intel() -> bool {
     false
 }
 
-/// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
+/// How near the processor is asked to bring a line: to all caches, or past those that keep what will be needed again. The
+/// numbers are those of x86-64's instruction, `_MM_HINT_T0` and `_MM_HINT_NTA`.
+const TO_STAY: i32 = 3;
+const TO_BE_READ_ONCE: i32 = 0;
+
 #[inline(always)]
-pub fn prefetch<T>(slice: &[T], at: usize) {
+fn ask<const HINT: i32, T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use core::arch::x86_64::_mm_prefetch;
         // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; `wrapping_add`
         // makes no claim that the address lies within the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast()) }
+        unsafe { _mm_prefetch::<HINT>(slice.as_ptr().wrapping_add(at).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
+}
+
+#[inline(always)]
+fn ask_range<const HINT: i32, T>(slice: &[T], first: usize, len: usize) {
+    let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
+    let len = len.min(PREFETCH_LINES * per_line);
+    let mut at = 0;
+    while at < len {
+        ask::<HINT, T>(slice, first.wrapping_add(at));
+        at += per_line;
+    }
+    // The last entry's: the first need not stand at the beginning of a line.
+    ask::<HINT, T>(slice, first.wrapping_add(len).wrapping_sub(1));
+}
+
+/// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    ask::<TO_STAY, T>(slice, at);
 }
 
 /// Asks for every cache line of `slice`, the first [`PREFETCH_LINES`] at most: past that the
 /// processor's own prefetcher has seen the pattern.
 #[inline(always)]
 pub fn prefetch_all<T>(slice: &[T]) {
-    prefetch_range(slice, 0, slice.len());
+    ask_range::<TO_STAY, T>(slice, 0, slice.len());
 }
 
-/// [`prefetch_all`] of so many entries from `first` on; a hint, so they may lie outside the slice.
+/// [`prefetch_all`] of so many entries from `first` on, which are not needed again soon: the caches keep what is. A hint, so
+/// they may lie outside the slice.
+///
+/// Rows of a matrix are such. On an AMD EPYC (1 MB of L2) a shuffled epoch over 600,000 rows of 44 words of 2^20 takes 0.87 to
+/// 0.90 of the time for it, over 500,000 rows of 43 random columns 0.87 to 0.91, of 54 dense features f32 0.94 to 0.96; in
+/// blocks 0.93 to 1.0; where all fits into L2 or L3 0.98 to 1.03. To be measured on Intel, where such lines come to L1 alone.
 #[inline(always)]
-pub fn prefetch_range<T>(slice: &[T], first: usize, len: usize) {
-    let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
-    let len = len.min(PREFETCH_LINES * per_line);
-    let mut at = 0;
-    while at < len {
-        prefetch(slice, first.wrapping_add(at));
-        at += per_line;
-    }
-    // The last entry's: the first need not stand at the beginning of a line.
-    prefetch(slice, first.wrapping_add(len).wrapping_sub(1));
+pub fn prefetch_once<T>(slice: &[T], first: usize, len: usize) {
+    ask_range::<TO_BE_READ_ONCE, T>(slice, first, len);
 }
 
 /// Not tuned.

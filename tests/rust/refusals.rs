@@ -173,6 +173,8 @@ fn the_other_doors_refuse_what_does_not_fit_too() {
     let new = |lambda, d, constant| DualAscent::new(HINGE, lambda, 3, d, constant).err();
     let linear = || Linear::<f64>::new(1, 2, 0.0).unwrap();
     let params = Params::default();
+    assert!(Trainer::resume(linear(), HINGE, params, 1 << 62).is_err());
+    assert!(Trainer::resume(linear(), HINGE, params, (1 << 62) - 1).is_ok());
     let ball = |radius| Trainer::new(linear(), HINGE, params.within(Ball { radius })).err();
     let set = |radius| {
         Trainer::new(linear(), HINGE, Params { set: Some(Ball { radius }), ..params }).err()
