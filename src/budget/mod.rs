@@ -446,7 +446,7 @@ impl<S: Scalar> Hypothesis for Budgeted<S> {
 
     fn gradient_norm(&self, _: usize, x: Row<'_, S>, coef: &[f64]) -> f64 {
         let norm2 = x.norm2();
-        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let own = self.support.kernel.own(norm2);
         (own * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 

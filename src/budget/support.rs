@@ -293,7 +293,7 @@ impl<S: Scalar> Support<S> {
     pub fn measure(&mut self, slot: usize, norm2: f64) {
         self.norms[slot] = S::from_f64(norm2);
         let norm2 = self.norms[slot].to_f64();
-        self.own[slot] = self.kernel.eval(norm2, norm2, norm2);
+        self.own[slot] = self.kernel.own(norm2);
     }
 
     /// Writes `h x_m + (1 - h) x_n`.

@@ -291,7 +291,7 @@ impl<S: Scalar> Expansion<S> {
             return own[0].to_f64() + self.raise;
         }
         let norm2 = x.norm2();
-        self.kernel.eval(norm2, norm2, norm2) + self.raise
+        self.kernel.own(norm2) + self.raise
     }
 
     /// Adds to the coefficients of a row, which stands at `place` in the panel if it does.

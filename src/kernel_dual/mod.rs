@@ -534,7 +534,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return own[0].to_f64() + by;
         }
         let norm2 = x.norm2();
-        kernel.eval(norm2, norm2, norm2) + by
+        kernel.own(norm2) + by
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
