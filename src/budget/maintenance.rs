@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use super::merge::Place;
+use super::merge::{Choice, Place};
 use super::project::least_distance;
 use super::{Budgeted, Scratch};
 use crate::data::Row;
@@ -141,18 +141,21 @@ impl<S: Scalar> Budgeted<S> {
         some.clear();
         some.extend(of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0));
         S::mix(some, &support.rounded, support.stride, &mut crosses[..width]);
-        let distances = self.distances.row(m);
-        let (b, c) = (&support.size[..width], &crosses[..width]);
-        let n = S::partner(gamma, (m, a), &distances[..width], b, c, &mut bounds[..width]);
-        if n == m {
+        let choice = Choice {
+            gamma,
+            m,
+            distances: &self.distances.row(m)[..width],
+            sizes: &support.size[..width],
+            crosses: &crosses[..width],
+        };
+        let product = |n: usize| of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
+        let Some((n, place)) = choice.best(&mut bounds[..width], product) else {
             // So small that all others are infinitely larger.
             self.complete(new);
             self.drop_slot(m);
             return self.count_degradation(a);
-        }
-        let apart = distances[n].to_f64();
-        let c: f64 = of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
-        let place = Place::best(gamma * apart, a, support.size[n], c);
+        };
+        let apart = choice.distances[n].to_f64();
         match new {
             // The row of the one that stays is about to be made anew, of both as they are.
             Some(new) if new == m => self.distances.mirror(new, n),
@@ -262,7 +265,7 @@ impl<S: Scalar> Budgeted<S> {
         let k = self.kernel_values(self.support.slots());
         self.gram.solve(&k);
         let norm2 = S::from_f64(x.norm2()).to_f64();
-        let own = self.support.kernel.eval(norm2, norm2, norm2);
+        let own = self.support.kernel.own(norm2);
         let sane = self.gram.is_sane(&k, own, least_distance::<S>());
         if !sane || self.added.is_multiple_of(CHECKED) && self.has_drifted(&k) {
             self.remember_pairs();

@@ -11,7 +11,9 @@ use crate::scalar::Index;
 
 pub use super::ascent::{Steepest, add_rows, descend, shares};
 pub use super::games::{contrast, factors, integrate};
-pub use super::maintenance::{between, gaussian, least, lift, mix, partner, update_and_multiply};
+pub use super::maintenance::{
+    between, bounds, cheaper, gaussian, least, lift, mix, update_and_multiply,
+};
 
 /// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.
 pub const LANES: usize = 16;

@@ -88,6 +88,9 @@ pub fn between<P: Processor, S: Float>(
 /// least and all within 1%, by trials over the range of all three arguments.
 const NEWTON: usize = 2;
 
+/// As good as any larger `-ln kappa`: so far apart that nothing is gained.
+const FURTHEST: f64 = 40.0;
+
 /// For vectors n, by how much w degrades if they are merged with a vector m whose coefficients are no larger:
 /// `||dw||^2 / A` at the best place between the two, `A = ||a_m||^2`; given `L = -ln k(x_m, x_n)`, `||a_n||^2 / A`
 /// and `<a_m, a_n> / A`. See `budget/merge.rs` for the derivation.
@@ -133,17 +136,15 @@ fn merge_costs<P: Processor, S: Float>(
     })
 }
 
-/// The vector n with which m, whose coefficients are no larger than any other's, is merged at the least cost;
-/// given the squared distances to m, `A`, every `B = ||a_n||^2` and every `C = <a_m, a_n>`. `bounds` is room.
+/// For vectors n, bounds from below for what [`merge_costs`] gives; returns the n with the least.
 ///
-/// Two bounds from below, which take one exponential together, leave few candidates (one to ten of 500, in
-/// trials) whose place must be found. A merger is a matrix of rank one, and none is nearer to `a_m phi(x_m) + a_n
-/// phi(x_n)` than its second singular value. And no merger of vectors so far apart costs less than that of
-/// two with the same coefficients, `2 A (1 - sqrt(kappa))^2` (from L = 2 on, at least what it is there, and at least
-/// `A (1 - 12 kappa^2)`, up to 0.9994 A: of one output, where the singular value is 0, only this tells those apart that are
-/// far away). A test has the figures.
+/// Of `a_m = rho r a_n + rest`, with `r = ||a_m|| / ||a_n||`, a merger at h degrades the first part as one of a single
+/// output, and the rest by `1 - u^2`. The first costs, of `rho^2`, at least `(1 - (1 + 2 L) kappa^2)/(1 + rho r
+/// sqrt(kappa))^2` where rho > 0, right where L is small and where r is, and at worst 0.6 of what it does; else exactly
+/// `1 - kappa^2`. The rest costs the less the larger h is, and h is at most what it is for L = 0; of `1 - kappa^t`, with `t
+/// = 2 (1 - h)^2`, chords between t = 1/2, 1 and 2 are a bound that takes no exponential. A test has the figures.
 #[inline(always)]
-pub fn partner<P: Processor, S: Float>(
+pub fn bounds<P: Processor, S: Float>(
     _: P,
     gamma: f64,
     (m, a): (usize, f64),
@@ -153,13 +154,9 @@ pub fn partner<P: Processor, S: Float>(
     bounds: &mut [S],
 ) -> usize {
     let (one, two, half) = (S::UNIT, S::from_f64(2.0), S::from_f64(0.5));
-    // So far apart that nothing is gained.
-    let (most, gamma, inverse) = (S::from_f64(40.0), S::from_f64(gamma), 1.0 / a);
-    // 2 (1 - e^-1)^2, rounded down.
-    let furthest = S::from_f64(0.799);
-    let (twelve, gone_far) = (S::from_f64(12.0), S::from_f64(0.9994));
-    // Of two that cancel, all sums are 0.
-    let (small, least_sum) = (S::from_f64(inverse), S::from_f64(1e-30));
+    let (gamma, inverse) = (S::from_f64(gamma), 1.0 / a);
+    let (small, most, tiny) = (S::from_f64(inverse), S::from_f64(FURTHEST), S::from_f64(1e-6));
+    let infinite = S::from_f64(f64::INFINITY);
     let len = bounds.len();
     let (distances, b, c) = (&distances[..len], &b[..len], &c[..len]);
     // Apart, as a loop with numbers of two widths takes half as many at a time.
@@ -168,40 +165,70 @@ pub fn partner<P: Processor, S: Float>(
     }
     for k in 0..len {
         let log = (gamma * distances[k]).at_most(most);
-        let (ratio, cross) = (bounds[k], c[k] * small);
         // sqrt(kappa) - 1, of which all else is made, so that nothing cancels.
         let less = (-half * log).exp_m1::<P>();
         let root = one + less;
         let kappa = root * root;
-        let gone = less * (one + root) * (one + kappa);
-        let sum = half * (one + ratio) + cross * kappa;
-        let product = ((cross * cross - ratio) * gone).at_least(S::ZERO);
-        let rest = (sum * sum - product).at_least(S::ZERO).sqrt();
-        let singular = product / (sum + rest).at_least(least_sum);
-        let alike = (two * less * less).at_most(furthest);
-        let far = (one - twelve * kappa * kappa).at_most(gone_far);
-        let alike = if far > alike { far } else { alike };
-        bounds[k] = if singular > alike { singular } else { alike };
+        let gone_1 = -less * (one + root);
+        let gone_2 = gone_1 * (one + kappa);
+        let (r2, cross) = (one / bounds[k], c[k] * small);
+        let along = cross * r2;
+        let with = one + along.at_least(S::ZERO) * root;
+        // One division for both.
+        let (with, whole) = (with * with, (one + r2 + two * along).at_least(tiny));
+        let inverse = one / (with * whole);
+        let near = (gone_2 - two * log * (kappa * kappa)) * (whole * inverse);
+        let alike = if along > S::ZERO { near } else { gone_2 };
+        let h = (r2 + along) * (with * inverse);
+        let g = one - h.at_least(S::ZERO).at_most(half);
+        let beyond = two * g * g - one;
+        let (up, down) = (gone_2 - gone_1, two * (gone_1 + less));
+        let rest = gone_1 + (beyond * up).at_most(beyond * down);
+        let part = (cross * along).at_most(one);
+        let bound = part * alike + (one - part) * rest;
+        bounds[k] = if r2 > S::ZERO { bound } else { infinite };
     }
-    bounds[m] = S::from_f64(f64::NAN);
+    bounds[m] = infinite;
+    let n = least_of(bounds);
+    if bounds[n] < infinite { n } else { m }
+}
 
-    // The most promising of every so many, for a start.
-    let infinite = S::from_f64(f64::INFINITY);
-    let (least, group) = least_of_lanes(bounds);
+/// The vector whose merger with m costs less than this, over A, of those whose bounds let hope for it, and least; the n
+/// that was given if there is none.
+#[inline(always)]
+pub fn cheaper<P: Processor, S: Float>(
+    _: P,
+    gamma: f64,
+    a: f64,
+    (n, cost): (usize, f64),
+    distances: &[S],
+    b: &[f64],
+    c: &[S],
+    bounds: &[S],
+) -> usize {
+    let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::from_f64(gamma), 1.0 / a);
+    let small = S::from_f64(inverse);
+    let (mut best, mut cost) = (n, S::from_f64(cost));
     let (mut which, mut count) = ([0; 2 * LANES], 0);
-    for l in 0..LANES {
-        if least[l] < infinite {
-            which[count] = group[l] as usize * LANES + l;
-            // Once is enough.
-            bounds[which[count]] = infinite;
-            count += 1;
+    let (mut log, mut ratio, mut cross) = ([S::ZERO; LANES], [S::UNIT; LANES], [S::ZERO; LANES]);
+    let mut groups = bounds.chunks_exact(LANES).enumerate();
+    loop {
+        while count < LANES
+            && let Some((at, bounds)) = groups.next()
+        {
+            // Most groups have none.
+            if bounds.iter().fold(false, |any, bound| any | (*bound < cost)) {
+                for (l, bound) in bounds.iter().enumerate() {
+                    if *bound < cost && at * LANES + l != n {
+                        which[count] = at * LANES + l;
+                        count += 1;
+                    }
+                }
+            }
         }
-    }
-    // Then all whose bound is below the least cost so far.
-    let (mut best, mut cost) = (m, infinite);
-    let (mut log, mut ratio, mut cross) = ([S::ZERO; LANES], [one; LANES], [S::ZERO; LANES]);
-    let mut chunks = bounds.chunks_exact(LANES).enumerate();
-    while count > 0 {
+        if count == 0 {
+            return best;
+        }
         let now = count.min(LANES);
         for (slot, &n) in which[..now].iter().enumerate() {
             log[slot] = (gamma * distances[n]).at_most(most);
@@ -216,21 +243,7 @@ pub fn partner<P: Processor, S: Float>(
         }
         which.copy_within(now..count, 0);
         count -= now;
-        while count < LANES
-            && let Some((at, bounds)) = chunks.next()
-        {
-            // Most groups have none.
-            if bounds.iter().fold(false, |any, bound| any | (*bound < cost)) {
-                for (l, bound) in bounds.iter().enumerate() {
-                    if *bound < cost {
-                        which[count] = at * LANES + l;
-                        count += 1;
-                    }
-                }
-            }
-        }
     }
-    best
 }
 
 /// The first of the least of every [`LANES`]-th value, infinity if all are NaN, and in which group it stands.
@@ -250,6 +263,11 @@ fn least_of_lanes<S: Float>(values: &[S]) -> ([S; LANES], [u32; LANES]) {
 
 #[inline(always)]
 pub fn least<P: Processor, S: Float>(_: P, values: &[S]) -> usize {
+    least_of(values)
+}
+
+#[inline(always)]
+fn least_of<S: Float>(values: &[S]) -> usize {
     let (best, group) = least_of_lanes(values);
     let mut first = 0;
     for l in 1..LANES {

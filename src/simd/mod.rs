@@ -102,13 +102,19 @@ operations! {
         /// The squared distances of others to `h x_m + (1 - h) x_n`, given theirs to `x_m` and to `x_n` and that
         /// between the two.
         fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]);
-        /// The vector n whose merger with m costs least; given m and the squared norm of its coefficients, the
-        /// squared distances to m, the squared norms `b[n]`, none of which is smaller, and the products `c[n]` of
-        /// coefficients. The length of `bounds`, which is room, must be a multiple of [`LANES`]; vectors of infinite
-        /// norm do not count. m itself if none does.
-        fn partner(
+        /// Bounds from below for what mergers of vectors n with m cost, over the squared norm of its coefficients; returns the
+        /// n with the least. Given m and that norm, the squared distances to m, the squared norms `b[n]`, none of which is
+        /// smaller, and the products `c[n]` of coefficients. The length of `bounds` must be a multiple of [`LANES`];
+        /// vectors of infinite norm do not count. m itself if none does.
+        fn bounds(
             gamma: f64, m: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
             bounds: &mut [Self],
+        ) -> usize;
+        /// The vector whose merger with one of squared norm `a` costs least, over that norm, given the bounds, if that is
+        /// less than what it costs with `other.0`, which is `other.1`; else `other.0`.
+        fn cheaper(
+            gamma: f64, a: f64, other: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
+            bounds: &[Self],
         ) -> usize;
         /// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a
         /// multiple of [`LANES`].

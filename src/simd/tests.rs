@@ -380,30 +380,14 @@ fn partners_agree() {
         let c: Vec<f32> = (0..width).map(|k| number(5 * k + round) as f32 / 20.0).collect();
         let mut bounds = vec![0.0; width];
         let m = (round % width, 1.0);
-        let found = at_every_level(|_| f32::partner(0.7, m, &distances, &b, &c, &mut bounds));
-        assert!(found.iter().all(|n| *n == found[0] && *n != round % width), "{found:?}");
-    }
-}
-
-/// What leaves candidates out in `partner` lies below the cost of every merger: of one output, where vectors with the same
-/// coefficients cost least.
-#[test]
-fn no_merger_of_vectors_far_apart_is_cheap() {
-    for tenth in 1..200 {
-        let l = f64::from(tenth) / 10.0;
-        let kappa = |part: f64| (-l * part).exp();
-        let alike = (2.0 * (1.0 - kappa(0.5)).powi(2)).min(0.799);
-        let far = (1.0 - 12.0 * kappa(1.0).powi(2)).min(0.9994);
-        for root in [1.0, 1.001, 1.05, 1.3, 2.0, 10.0] {
-            for step in 0..=1000 {
-                let h = f64::from(step) / 2000.0;
-                let (of_m, of_n) = ((1.0 - h) * (1.0 - h), h * h);
-                let both = kappa(1.0) - kappa(of_m + of_n);
-                let apart = 1.0 - kappa(2.0 * of_m) + root * root * (1.0 - kappa(2.0 * of_n));
-                let cost = apart + 2.0 * root * both;
-                assert!(cost >= alike.max(far) - 1e-12, "{l} {root} {h}: {cost}, {alike}, {far}");
-            }
-        }
+        let found = at_every_level(|_| {
+            let n = f32::bounds(0.7, m, &distances, &b, &c, &mut bounds);
+            let other = (n, f64::INFINITY);
+            (n, f32::cheaper(0.7, m.1, other, &distances, &b, &c, &bounds))
+        });
+        assert!(found.iter().all(|pair| *pair == found[0]), "{found:?}");
+        let (n, other) = found[0];
+        assert!(n != m.0 && other != m.0 && n != other, "{found:?}");
     }
 }
 
