@@ -9,6 +9,7 @@ use super::{Budgeted, Scratch};
 use crate::data::Row;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
+use crate::simd::LANES;
 
 /// How often the inverse of the kernel matrix is compared with a row of that.
 const CHECKED: u64 = 16;
@@ -135,6 +136,7 @@ impl<S: Scalar> Budgeted<S> {
         let support = &self.support;
         let Scratch { crosses, bounds, some, .. } = &mut self.scratch;
         let width = support.width();
+        let lanes = support.slots().next_multiple_of(LANES);
         crosses.resize(width, S::default());
         bounds.resize(width, S::default());
         let of_m = support.coef(m);
@@ -144,12 +146,12 @@ impl<S: Scalar> Budgeted<S> {
         let choice = Choice {
             gamma,
             m,
-            distances: &self.distances.row(m)[..width],
-            sizes: &support.size[..width],
-            crosses: &crosses[..width],
+            distances: &self.distances.row(m)[..lanes],
+            sizes: &support.size[..lanes],
+            crosses: &crosses[..lanes],
         };
         let product = |n: usize| of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
-        let Some((n, place)) = choice.best(&mut bounds[..width], product) else {
+        let Some((n, place)) = choice.best(&mut bounds[..lanes], product) else {
             // So small that all others are infinitely larger.
             self.complete(new);
             self.drop_slot(m);

@@ -51,7 +51,8 @@ impl Place {
     /// For `L = -ln k(x_m, x_n)` and `0 < a <= b`.
     pub fn best(log: f64, a: f64, b: f64, c: f64) -> Place {
         let r = (a / b).sqrt();
-        let rho = (c / (a.sqrt() * b.sqrt())).clamp(-1.0, 1.0);
+        // Not over the root of a product, which may overflow.
+        let rho = (c / a * r).clamp(-1.0, 1.0);
         // e^-700 is as good as 0.
         let log = log.min(700.0);
         let mut x: f64 = 1.0;
@@ -65,8 +66,8 @@ impl Place {
             let slope = square - log * (4.0 * q * q + turn * (1.0 + q * q));
             let step = (x * whole - (1.0 - q * q)) * whole / slope.max(1e-3 * square);
             let next = (x - step).clamp(0.0, 1.0);
-            // Steps are quadratic: the next would be below a rounding, or as said.
-            let still = (next - x).abs() <= 1e-8;
+            // The next would be 1e-12, or as said; and the degradation depends on its square.
+            let still = (next - x).abs() <= 1e-6;
             x = next;
             if still {
                 break;
@@ -294,6 +295,7 @@ mod tests {
             let least = (0..slots).filter(|&n| n != m).map(cost).fold(f64::INFINITY, f64::min);
             assert!(got != m && got < slots, "{round}: {got}");
             assert_eq!(cost(got), place.degradation / a);
+            S::bounds(gamma, (m, a), &distances, &b, &c, &mut bounds);
             for n in (0..slots).filter(|&n| n != m) {
                 let bound = bounds[n].to_f64();
                 assert!(bound <= cost(n) * (1.0 + 1e-3) + 2e-6, "{round}: {bound}, {}", cost(n));

@@ -204,11 +204,12 @@ pub fn cheaper<P: Processor, S: Float>(
     distances: &[S],
     b: &[f64],
     c: &[S],
-    bounds: &[S],
+    bounds: &mut [S],
 ) -> usize {
     let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::from_f64(gamma), 1.0 / a);
     let small = S::from_f64(inverse);
     let (mut best, mut cost) = (n, S::from_f64(cost));
+    bounds[n] = S::from_f64(f64::INFINITY);
     let (mut which, mut count) = ([0; 2 * LANES], 0);
     let (mut log, mut ratio, mut cross) = ([S::ZERO; LANES], [S::UNIT; LANES], [S::ZERO; LANES]);
     let mut groups = bounds.chunks_exact(LANES).enumerate();
@@ -219,7 +220,7 @@ pub fn cheaper<P: Processor, S: Float>(
             // Most groups have none.
             if bounds.iter().fold(false, |any, bound| any | (*bound < cost)) {
                 for (l, bound) in bounds.iter().enumerate() {
-                    if *bound < cost && at * LANES + l != n {
+                    if *bound < cost {
                         which[count] = at * LANES + l;
                         count += 1;
                     }

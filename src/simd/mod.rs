@@ -111,10 +111,10 @@ operations! {
             bounds: &mut [Self],
         ) -> usize;
         /// The vector whose merger with one of squared norm `a` costs least, over that norm, given the bounds, if that is
-        /// less than what it costs with `other.0`, which is `other.1`; else `other.0`.
+        /// less than what it costs with `other.0`, which is `other.1`; else `other.0`, whose bound becomes infinite.
         fn cheaper(
             gamma: f64, a: f64, other: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
-            bounds: &[Self],
+            bounds: &mut [Self],
         ) -> usize;
         /// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a
         /// multiple of [`LANES`].

@@ -383,7 +383,7 @@ fn partners_agree() {
         let found = at_every_level(|_| {
             let n = f32::bounds(0.7, m, &distances, &b, &c, &mut bounds);
             let other = (n, f64::INFINITY);
-            (n, f32::cheaper(0.7, m.1, other, &distances, &b, &c, &bounds))
+            (n, f32::cheaper(0.7, m.1, other, &distances, &b, &c, &mut bounds))
         });
         assert!(found.iter().all(|pair| *pair == found[0]), "{found:?}");
         let (n, other) = found[0];
