@@ -3,13 +3,13 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use super::merge::{Choice, Place};
+use super::merge::{Place, partner};
 use super::project::least_distance;
 use super::{Budgeted, Scratch};
 use crate::data::Row;
 use crate::kernel::Kernel;
 use crate::scalar::Scalar;
-use crate::simd::LANES;
+use crate::simd::{LANES, Partners};
 
 /// How often the inverse of the kernel matrix is compared with a row of that.
 const CHECKED: u64 = 16;
@@ -143,7 +143,7 @@ impl<S: Scalar> Budgeted<S> {
         some.clear();
         some.extend(of_m.iter().copied().enumerate().filter(|(_, c)| *c != 0.0));
         S::mix(some, &support.rounded, support.stride, &mut crosses[..width]);
-        let choice = Choice {
+        let of = Partners {
             gamma,
             m,
             distances: &self.distances.row(m)[..lanes],
@@ -151,13 +151,13 @@ impl<S: Scalar> Budgeted<S> {
             crosses: &crosses[..lanes],
         };
         let product = |n: usize| of_m.iter().zip(support.coef(n)).map(|(m, n)| m * n).sum();
-        let Some((n, place)) = choice.best(&mut bounds[..lanes], product) else {
+        let Some((n, place)) = partner(of, &mut bounds[..lanes], product) else {
             // So small that all others are infinitely larger.
             self.complete(new);
             self.drop_slot(m);
             return self.count_degradation(a);
         };
-        let apart = choice.distances[n].to_f64();
+        let apart = of.distances[n].to_f64();
         match new {
             // The row of the one that stays is about to be made anew, of both as they are.
             Some(new) if new == m => self.distances.mirror(new, n),

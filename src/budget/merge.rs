@@ -32,7 +32,7 @@ use super::support::{stride_for, with_stride};
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::Scalar;
-use crate::simd::{LANES, WIDTH};
+use crate::simd::{LANES, Partners, WIDTH};
 
 /// The best place to merge two vectors at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,37 +90,26 @@ impl Place {
     }
 }
 
-/// What is known of all vectors when m, whose coefficients are no larger than any other's, looks for a partner.
-pub(super) struct Choice<'a, S> {
-    pub gamma: f64,
-    pub m: usize,
-    /// The squared distances to m.
-    pub distances: &'a [S],
-    /// The squared norms of the coefficients, infinite in slots without a vector.
-    pub sizes: &'a [f64],
-    /// The products of the coefficients with those of m.
-    pub crosses: &'a [S],
-}
-
-impl<S: Scalar> Choice<'_, S> {
-    /// The vector that m is merged with at the least cost, and where; `None` if all others are infinitely larger. `exact`
-    /// gives products of coefficients without roundings.
-    ///
-    /// The one whose bound is least is it in 99 of 100 mergers on the checkerboard, and nobody else's bound is below what it
-    /// costs; with 500 vectors on letter that is so in two of three. So its place, which is needed anyway, is found first.
-    pub fn best(&self, bounds: &mut [S], exact: impl Fn(usize) -> f64) -> Option<(usize, Place)> {
-        let Choice { gamma, m, distances, sizes, crosses } = *self;
-        let a = sizes[m];
-        let place = |n: usize| Place::best(gamma * distances[n].to_f64(), a, sizes[n], exact(n));
-        let first = S::bounds(gamma, (m, a), distances, sizes, crosses, bounds);
-        if first == m {
-            return None;
-        }
-        let found = place(first);
-        let other = (first, found.degradation / a);
-        let n = S::cheaper(gamma, a, other, distances, sizes, crosses, bounds);
-        Some((n, if n == first { found } else { place(n) }))
+/// The vector that m is merged with at the least cost, and where; `None` if all others are infinitely larger. `exact` gives
+/// products of coefficients without roundings; `bounds` is room.
+///
+/// The one whose bound is least is it in 99 of 100 mergers on the checkerboard, and nobody else's bound is below what it
+/// costs; with 500 vectors on letter that is so in two of three. So its place, which is needed anyway, is found first.
+pub(super) fn partner<S: Scalar>(
+    of: Partners<'_, S>,
+    bounds: &mut [S],
+    exact: impl Fn(usize) -> f64,
+) -> Option<(usize, Place)> {
+    let a = of.sizes[of.m];
+    let place =
+        |n: usize| Place::best(of.gamma * of.distances[n].to_f64(), a, of.sizes[n], exact(n));
+    let first = S::bounds(of, bounds);
+    if first == of.m {
+        return None;
     }
+    let found = place(first);
+    let n = S::cheaper(of, (first, found.degradation / a), bounds);
+    Some((n, if n == first { found } else { place(n) }))
 }
 
 /// Squared distances between all pairs of slots.
@@ -246,7 +235,9 @@ mod tests {
                 let products = rhos.iter().map(|rho| rho / r).collect();
                 let (crosses, logs) = ([products, rest.clone()].concat(), [logs, rest].concat());
                 let mut bounds = vec![0.0; 112];
-                let n = f64::bounds(1.0, (m, 1.0), &logs, &sizes, &crosses, &mut bounds);
+                let of =
+                    Partners { gamma: 1.0, m, distances: &logs, sizes: &sizes, crosses: &crosses };
+                let n = f64::bounds(of, &mut bounds);
                 assert!(n < m && bounds[n] == bounds.iter().copied().fold(f64::INFINITY, f64::min));
                 for (k, rho) in rhos.iter().enumerate() {
                     let cost = Place::best(log, 1.0, b, rho / r).degradation;
@@ -286,8 +277,8 @@ mod tests {
             }
             let mut bounds = vec![S::default(); width];
             b[m] = a;
-            let choice = Choice { gamma, m, distances: &distances, sizes: &b, crosses: &c };
-            let (got, place) = choice.best(&mut bounds, |n| c[n].to_f64()).unwrap();
+            let of = Partners { gamma, m, distances: &distances, sizes: &b, crosses: &c };
+            let (got, place) = partner(of, &mut bounds, |n| c[n].to_f64()).unwrap();
             let cost = |n: usize| {
                 let log = gamma * distances[n].to_f64();
                 Place::best(log, a, b[n], c[n].to_f64()).degradation / a
@@ -295,7 +286,7 @@ mod tests {
             let least = (0..slots).filter(|&n| n != m).map(cost).fold(f64::INFINITY, f64::min);
             assert!(got != m && got < slots, "{round}: {got}");
             assert_eq!(cost(got), place.degradation / a);
-            S::bounds(gamma, (m, a), &distances, &b, &c, &mut bounds);
+            S::bounds(of, &mut bounds);
             for n in (0..slots).filter(|&n| n != m) {
                 let bound = bounds[n].to_f64();
                 assert!(bound <= cost(n) * (1.0 + 1e-3) + 2e-6, "{round}: {bound}, {}", cost(n));

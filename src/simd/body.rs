@@ -12,7 +12,7 @@ use crate::scalar::Index;
 pub use super::ascent::{Steepest, add_rows, descend, shares};
 pub use super::games::{contrast, factors, integrate};
 pub use super::maintenance::{
-    between, bounds, cheaper, gaussian, least, lift, mix, update_and_multiply,
+    Partners, between, bounds, cheaper, gaussian, least, lift, mix, update_and_multiply,
 };
 
 /// Independent accumulators of a dense loop: one AVX-512 register of f32, two of f64.

@@ -136,6 +136,20 @@ fn merge_costs<P: Processor, S: Float>(
     })
 }
 
+/// Of all vectors, what it takes to merge one of them, m, with another.
+#[derive(Clone, Copy)]
+pub struct Partners<'a, S> {
+    pub gamma: f64,
+    /// Its coefficients are no larger than any other's.
+    pub m: usize,
+    /// The squared distances to m.
+    pub distances: &'a [S],
+    /// The squared norms of the coefficients; infinite where there is no vector.
+    pub sizes: &'a [f64],
+    /// The products of the coefficients with those of m.
+    pub crosses: &'a [S],
+}
+
 /// For vectors n, bounds from below for what [`merge_costs`] gives; returns the n with the least.
 ///
 /// Of `a_m = rho r a_n + rest`, with `r = ||a_m|| / ||a_n||`, a merger at h degrades the first part as one of a single
@@ -144,24 +158,17 @@ fn merge_costs<P: Processor, S: Float>(
 /// `1 - kappa^2`. The rest costs the less the larger h is, and h is at most what it is for L = 0; of `1 - kappa^t`, with `t
 /// = 2 (1 - h)^2`, chords between t = 1/2, 1 and 2 are a bound that takes no exponential. A test has the figures.
 #[inline(always)]
-pub fn bounds<P: Processor, S: Float>(
-    _: P,
-    gamma: f64,
-    (m, a): (usize, f64),
-    distances: &[S],
-    b: &[f64],
-    c: &[S],
-    bounds: &mut [S],
-) -> usize {
+pub fn bounds<P: Processor, S: Float>(p: P, of: Partners<'_, S>, bounds: &mut [S]) -> usize {
+    let Partners { gamma, m, distances, sizes, crosses } = of;
     let (one, two, half) = (S::UNIT, S::from_f64(2.0), S::from_f64(0.5));
-    let (gamma, inverse) = (S::from_f64(gamma), 1.0 / a);
+    let (gamma, inverse) = (S::from_f64(gamma), 1.0 / sizes[m]);
     let (small, most, tiny) = (S::from_f64(inverse), S::from_f64(FURTHEST), S::from_f64(1e-6));
     let infinite = S::from_f64(f64::INFINITY);
     let len = bounds.len();
-    let (distances, b, c) = (&distances[..len], &b[..len], &c[..len]);
+    let (distances, sizes, crosses) = (&distances[..len], &sizes[..len], &crosses[..len]);
     // Apart, as a loop with numbers of two widths takes half as many at a time.
     for k in 0..len {
-        bounds[k] = S::from_f64(b[k] * inverse);
+        bounds[k] = S::from_f64(sizes[k] * inverse);
     }
     for k in 0..len {
         let log = (gamma * distances[k]).at_most(most);
@@ -171,7 +178,7 @@ pub fn bounds<P: Processor, S: Float>(
         let kappa = root * root;
         let gone_1 = -less * (one + root);
         let gone_2 = gone_1 * (one + kappa);
-        let (r2, cross) = (one / bounds[k], c[k] * small);
+        let (r2, cross) = (one / bounds[k], crosses[k] * small);
         let along = cross * r2;
         let with = one + along.at_least(S::ZERO) * root;
         // One division for both.
@@ -189,24 +196,21 @@ pub fn bounds<P: Processor, S: Float>(
         bounds[k] = if r2 > S::ZERO { bound } else { infinite };
     }
     bounds[m] = infinite;
-    let n = least_of(bounds);
+    let n = least(p, bounds);
     if bounds[n] < infinite { n } else { m }
 }
 
-/// The vector whose merger with m costs less than this, over A, of those whose bounds let hope for it, and least; the n
-/// that was given if there is none.
+/// The vector whose merger with m costs less than this, over `||a_m||^2`, of those whose bounds let hope for it, and
+/// least; the n that was given if there is none.
 #[inline(always)]
 pub fn cheaper<P: Processor, S: Float>(
     _: P,
-    gamma: f64,
-    a: f64,
+    of: Partners<'_, S>,
     (n, cost): (usize, f64),
-    distances: &[S],
-    b: &[f64],
-    c: &[S],
     bounds: &mut [S],
 ) -> usize {
-    let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::from_f64(gamma), 1.0 / a);
+    let Partners { gamma, m, distances, sizes, crosses } = of;
+    let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::from_f64(gamma), 1.0 / sizes[m]);
     let small = S::from_f64(inverse);
     let (mut best, mut cost) = (n, S::from_f64(cost));
     bounds[n] = S::from_f64(f64::INFINITY);
@@ -233,8 +237,8 @@ pub fn cheaper<P: Processor, S: Float>(
         let now = count.min(LANES);
         for (slot, &n) in which[..now].iter().enumerate() {
             log[slot] = (gamma * distances[n]).at_most(most);
-            ratio[slot] = S::from_f64(b[n] * inverse);
-            cross[slot] = c[n] * small;
+            ratio[slot] = S::from_f64(sizes[n] * inverse);
+            cross[slot] = crosses[n] * small;
         }
         let costs = merge_costs::<P, S>(&log, &ratio, &cross);
         for (&n, &this) in which[..now].iter().zip(&costs) {
@@ -264,11 +268,6 @@ fn least_of_lanes<S: Float>(values: &[S]) -> ([S; LANES], [u32; LANES]) {
 
 #[inline(always)]
 pub fn least<P: Processor, S: Float>(_: P, values: &[S]) -> usize {
-    least_of(values)
-}
-
-#[inline(always)]
-fn least_of<S: Float>(values: &[S]) -> usize {
     let (best, group) = least_of_lanes(values);
     let mut first = 0;
     for l in 1..LANES {

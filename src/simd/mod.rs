@@ -30,7 +30,7 @@ use crate::scalar::Index;
 use body::{Float, Widen};
 use levels::{Level, level};
 
-pub use body::{LANES, Lanes, Steepest, TILE, WIDTH};
+pub use body::{LANES, Lanes, Partners, Steepest, TILE, WIDTH};
 pub use games::{Contrast, Four, GAMES, Games, Round, Rule};
 
 operations! {
@@ -102,20 +102,13 @@ operations! {
         /// The squared distances of others to `h x_m + (1 - h) x_n`, given theirs to `x_m` and to `x_n` and that
         /// between the two.
         fn between(h: f64, to_m: &[Self], to_n: &[Self], apart: f64, out: &mut [Self]);
-        /// Bounds from below for what mergers of vectors n with m cost, over the squared norm of its coefficients; returns the
-        /// n with the least. Given m and that norm, the squared distances to m, the squared norms `b[n]`, none of which is
-        /// smaller, and the products `c[n]` of coefficients. The length of `bounds` must be a multiple of [`LANES`];
-        /// vectors of infinite norm do not count. m itself if none does.
-        fn bounds(
-            gamma: f64, m: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
-            bounds: &mut [Self],
-        ) -> usize;
-        /// The vector whose merger with one of squared norm `a` costs least, over that norm, given the bounds, if that is
-        /// less than what it costs with `other.0`, which is `other.1`; else `other.0`, whose bound becomes infinite.
-        fn cheaper(
-            gamma: f64, a: f64, other: (usize, f64), distances: &[Self], b: &[f64], c: &[Self],
-            bounds: &mut [Self],
-        ) -> usize;
+        /// Bounds from below for what mergers of m with other vectors cost, over the squared norm of its coefficients; returns
+        /// the other with the least. The length of `bounds` must be a multiple of [`LANES`]; vectors of infinite norm do not
+        /// count. m itself if none does.
+        fn bounds(of: Partners<'_, Self>, bounds: &mut [Self]) -> usize;
+        /// The vector whose merger with m costs least, by these bounds, if that is less than what it costs with `other.0`, which
+        /// is `other.1`; else `other.0`, whose bound becomes infinite.
+        fn cheaper(of: Partners<'_, Self>, other: (usize, f64), bounds: &mut [Self]) -> usize;
         /// The first of the least values, NaN not counted; 0 if all are NaN or infinite. The length must be a
         /// multiple of [`LANES`].
         fn least(values: &[Self]) -> usize;

@@ -376,18 +376,19 @@ fn partners_agree() {
     for round in 0..50 {
         let width = 3 * WIDTH;
         let distances: Vec<f32> = (0..width).map(|k| number(k + round).abs() as f32).collect();
-        let b: Vec<f64> = (0..width).map(|k| 1.0 + number(k + 3 * round).abs()).collect();
+        let mut b: Vec<f64> = (0..width).map(|k| 1.0 + number(k + 3 * round).abs()).collect();
         let c: Vec<f32> = (0..width).map(|k| number(5 * k + round) as f32 / 20.0).collect();
         let mut bounds = vec![0.0; width];
-        let m = (round % width, 1.0);
+        let m = round % width;
+        b[m] = 1.0;
+        let of = Partners { gamma: 0.7, m, distances: &distances, sizes: &b, crosses: &c };
         let found = at_every_level(|_| {
-            let n = f32::bounds(0.7, m, &distances, &b, &c, &mut bounds);
-            let other = (n, f64::INFINITY);
-            (n, f32::cheaper(0.7, m.1, other, &distances, &b, &c, &mut bounds))
+            let n = f32::bounds(of, &mut bounds);
+            (n, f32::cheaper(of, (n, f64::INFINITY), &mut bounds))
         });
         assert!(found.iter().all(|pair| *pair == found[0]), "{found:?}");
         let (n, other) = found[0];
-        assert!(n != m.0 && other != m.0 && n != other, "{found:?}");
+        assert!(n != m && other != m && n != other, "{found:?}");
     }
 }
 
