@@ -267,7 +267,7 @@ impl<S: Scalar> Row<'_, S> {
 }
 
 /// `<x, x>`, by several sums that need not wait for one another.
-fn square_of<S: Scalar>(x: &[S]) -> f64 {
+pub(crate) fn square_of<S: Scalar>(x: &[S]) -> f64 {
     let (chunks, rest) = x.as_chunks::<8>();
     let mut sums = [0.0; 8];
     for chunk in chunks {

@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use crate::data::{Matrix, Row, same_features};
+use crate::data::{Matrix, Row, same_features, square_of};
 use crate::error::{Error, check_lengths};
 use crate::hypothesis::{Combine, Hypothesis, check_shape};
 use crate::memory;
@@ -30,6 +30,9 @@ const TOGETHER: usize = 4 * TILE;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
+
+/// Weights that one task adds up, in f64 on its stack.
+const PIECE: usize = 4096;
 
 /// A weight vector per output, with an optional intercept.
 ///
@@ -283,8 +286,7 @@ impl<S: Scalar> Linear<S> {
 
     /// `||w||^2` without the constant feature. O(size).
     pub(crate) fn norm2_of_features(&self) -> f64 {
-        let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());
-        self.scale.a.powi(2) * v.sum::<f64>()
+        self.scale.a.powi(2) * square_of(self.v.all())
     }
 
     /// The product with another of as many outputs and features, whose weights stand in the same way. O(size).
@@ -499,9 +501,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     fn norm2_afresh(&self) -> f64 {
-        let v = self.v.all().iter().map(|v| v.to_f64() * v.to_f64());
-        let b = self.b.iter().map(|b| b * b);
-        self.scale.a.powi(2) * (v.sum::<f64>() + b.sum::<f64>())
+        self.scale.a.powi(2) * (square_of(self.v.all()) + square_of(&self.b))
     }
 
     #[inline(always)]
@@ -564,18 +564,17 @@ impl<S: Scalar> Combine for Linear<S> {
                 format_args!("{:?}", shape(other)),
             ));
         }
-        let mut v = Weights::<f64>::like(&first.v);
         let mut b = vec![0.0; first.outputs()];
         let averaging = parts.iter().all(|(_, w)| w.u.is_some() && w.scale.averages());
-        let mut u = averaging.then(|| v.clone());
+        let mut u = averaging.then(|| Weights::<f64>::like(&first.v));
         let mut ub = if averaging { b.clone() } else { Vec::new() };
+        let mut alike = Vec::with_capacity(parts.len());
         for (c, part) in parts {
             let mut w = Cow::Borrowed(*part);
             if !w.v.stands_as(&first.v) {
                 w.to_mut().suit(first.v.is_by_feature())?;
             }
             let scale = c * w.scale.a;
-            v.all_mut().iter_mut().zip(w.v.all()).for_each(|(sum, v)| *sum += scale * v.to_f64());
             b.iter_mut().zip(&w.b).for_each(|(sum, b)| *sum += scale * b);
             // With A = 0 and weights of sum 1, the mean is -u.
             let mean = |v: f64, u: f64| c * w.scale.mean(v, u);
@@ -588,11 +587,20 @@ impl<S: Scalar> Combine for Linear<S> {
             for (sum, (b, u)) in ub.iter_mut().zip(w.b.iter().zip(&w.ub)) {
                 *sum -= mean(*b, *u);
             }
+            alike.push((scale, w));
         }
-        let mut sum = Weights::like(&v);
-        sum.all_mut().iter_mut().zip(v.all()).for_each(|(sum, v)| *sum = S::from_f64(*v));
+        let mut v = Weights::like(&first.v);
+        let mut pieces: Vec<&mut [S]> = v.all_mut().chunks_mut(PIECE).collect();
+        side_by_side(&mut pieces, |k, piece| {
+            let mut sums = [0.0; PIECE];
+            for (scale, w) in &alike {
+                let of_part = &w.v.all()[k * PIECE..][..piece.len()];
+                sums.iter_mut().zip(of_part).for_each(|(sum, v)| *sum += scale * v.to_f64());
+            }
+            piece.iter_mut().zip(sums).for_each(|(v, sum)| *v = S::from_f64(sum));
+        });
         let scale = Scaled { sum_q: if averaging { 1.0 } else { 0.0 }, ..Scaled::default() };
-        let mut linear = Linear { v: sum, b, constant: first.constant, scale, u, ub };
+        let mut linear = Linear { v, b, constant: first.constant, scale, u, ub };
         linear.scale.norm2 = linear.norm2_afresh();
         Ok(linear)
     }
