@@ -51,3 +51,10 @@ def test_commands_in_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for command in commands:
         assert cli.main(shlex.split(command)) == 0, command
     assert len(Path("labels.txt").read_text().split()) == len(y)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("C*.md")], ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
