@@ -243,7 +243,22 @@ where
     /// part need not come in one piece.
     pub fn run(&mut self, data: &Examples<'_, S>, parts: &[&[usize]]) -> Result<Report, Error> {
         self.reports.fill(Report::default());
-        self.go_on(data, parts)
+        let rows: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        self.begin(data, &rows);
+        let report = self.go_on(data, parts);
+        let settled = self.settle();
+        report.and_then(|report| settled.map(|()| report))
+    }
+
+    /// A run begins, over about so many rows each, that may come in pieces.
+    pub(crate) fn begin(&mut self, data: &Examples<'_, S>, rows: &[usize]) {
+        self.trainers.iter_mut().zip(rows).for_each(|(trainer, rows)| trainer.begin(data, *rows));
+    }
+
+    /// Ends it.
+    fn settle(&mut self) -> Result<(), Error> {
+        let settled = side_by_side(&mut self.trainers, |_, trainer| trainer.settle());
+        settled.into_iter().collect()
     }
 
     /// [`run`](Shards::run) that goes on with the reports of the last one; returns what they come to.
@@ -268,7 +283,8 @@ where
     }
 
     /// Gives `trainer`, which was split, what its copies have learned.
-    pub fn merge_into(self, trainer: &mut Trainer<Linear<S>, L, F>) -> Result<(), Error> {
+    pub fn merge_into(mut self, trainer: &mut Trainer<Linear<S>, L, F>) -> Result<(), Error> {
+        self.settle()?;
         trainer.merge(&self.trainers, &self.shares)
     }
 }

@@ -85,6 +85,8 @@ pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
     pub(crate) complete: bool,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) regret: Option<Regret>,
+    /// Whether w has left something to the end of a run; see [`Hypothesis::leave_norm`].
+    pub(crate) unsettled: bool,
     /// Of gradients that have not arrived yet, the oldest first.
     pub(crate) flights: VecDeque<Flight<H::Scalar, L::Scores>>,
 }
@@ -170,6 +172,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             complete: true,
             ledger: None,
             regret: None,
+            unsettled: false,
             flights,
         })
     }
@@ -202,6 +205,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 regret.flight.len(),
             ));
         }
+        // Each step asks for it.
+        self.hypothesis.carry_norm(true);
         self.regret = Some(regret);
         Ok(())
     }
@@ -316,7 +321,34 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, H::Scalar>,
         order: impl IntoIterator<Item = usize>,
     ) -> Result<Report, Error> {
-        self.go_on(data, Ahead::new(&mut order.into_iter()), Report::default())
+        let mut order = order.into_iter();
+        self.begin(data, order.size_hint().0);
+        let report = self.go_on(data, Ahead::new(&mut order), Report::default());
+        let settled = self.settle();
+        report.and_then(|report| settled.map(|()| report))
+    }
+
+    /// A run begins, over about so many rows; it may come in pieces, each by [`go_on`](Trainer::go_on).
+    pub(crate) fn begin(&mut self, data: &Examples<'_, H::Scalar>, rows: usize) {
+        self.unsettled = self.hypothesis.leave_norm(data.rows(), rows);
+    }
+
+    /// Ends a run that was begun.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.unsettled) {
+            return Ok(());
+        }
+        self.hypothesis.settle();
+        self.check_range()
+    }
+
+    /// Refuses a w beyond the range of its scalar.
+    pub(crate) fn check_range(&self) -> Result<(), Error> {
+        if self.hypothesis.is_finite() {
+            return Ok(());
+        }
+        let why = format_args!("w overflows at lambda = {:?}", self.params.lambda);
+        Err(Error::non_finite("X", why))
     }
 
     /// [`run`](Trainer::run) that goes on with a report: sums do not depend on where one run ended and the next began.
@@ -372,11 +404,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
         let mut report = report?;
         report.steps += self.t - before;
-        if !self.hypothesis.is_finite() {
-            return Err(Error::non_finite(
-                "X",
-                format_args!("w overflows at lambda = {:?}", self.params.lambda),
-            ));
+        if !self.unsettled {
+            self.check_range()?;
         }
         Ok(report)
     }
@@ -495,11 +524,15 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         if !all_finite(scores.as_ref()) {
             return Err(data.diagnose(i));
         }
-        if PLAIN && self.loss.is_met(scores.as_ref(), y) {
-            return Ok(false);
-        }
+        let loss = if PLAIN {
+            let Some(loss) = self.loss.unmet(scores.as_ref(), y, coef.as_mut()) else {
+                return Ok(false);
+            };
+            loss
+        } else {
+            self.loss.value_and_coef(scores.as_ref(), y, coef.as_mut())
+        };
         let weight = data.weight(i);
-        let loss = self.loss.value_and_coef(scores.as_ref(), y, coef.as_mut());
         if let Some(ledger) = &mut self.ledger {
             ledger.promise(coef.as_ref())?;
         }

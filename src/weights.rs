@@ -251,6 +251,16 @@ impl<S: Scalar> Weights<S> {
         }
     }
 
+    /// [`axpy`](Weights::axpy) to the same bits, where nobody asks for the change.
+    #[inline(always)]
+    pub(crate) fn add_times<T: Scalar + Weigh<S>>(&mut self, o: usize, c: f64, x: Row<'_, T>) {
+        let d = self.n_features;
+        match &mut self.form {
+            Form::ByOutput(values) => x.add_times(c, &mut values[o * d..(o + 1) * d]),
+            Form::ByFeature(_) => drop(self.axpy(o, c, x)),
+        }
+    }
+
     /// [`axpy`](Weights::axpy) with `coef[o] / a` for every output where the numbers stand feature after feature; `None`,
     /// and nothing done, where they do not.
     #[inline(always)]

@@ -147,6 +147,8 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     {
         let result = |part: &Part<S, L>| {
             part.trainer.hypothesis().check_copy()?;
+            // Of an epoch that was interrupted nobody has looked yet.
+            part.trainer.check_range()?;
             Ok(part.dual.as_ref().map_or_else(|| part.trainer.result(), DualAscent::result))
         };
         self.parts.iter().map(result).collect()
@@ -177,6 +179,55 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             Some(Block::Mean(batch)) => batch,
             _ => 1,
         }
+    }
+
+    /// [`visit`](Problem::visit), that leaves it open whether w is finite.
+    fn pass_over(&mut self, data: &Examples<'_, S>, size: usize) -> Result<usize, Error>
+    where
+        L: Clone + Send,
+    {
+        let batch = self.batch();
+        let Some(epoch) = &mut self.epoch else {
+            return Ok(0);
+        };
+        if let Some(sharded) = &mut epoch.sharded {
+            let visited = Self::visit_shards(sharded, data, size, batch)?;
+            if visited > 0 {
+                return Ok(visited);
+            }
+            self.frozen = None;
+            if let Some(Sharded { copies, sums, .. }) = epoch.sharded.take() {
+                epoch.sums = sums;
+                for (copies, part) in copies.into_iter().zip(&mut self.parts) {
+                    copies.merge_into(&mut part.trainer)?;
+                }
+            }
+            return Ok(0);
+        }
+        self.frozen = None;
+        // Whole batches, or a piece would end with a smaller one.
+        let size = size.div_ceil(batch).saturating_mul(batch);
+        if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
+            let before = sum.examples;
+            *sum = part.trainer.go_on(data, Ahead::take(&mut *epoch.order, size), *sum)?;
+            return Ok((sum.examples - before) as usize);
+        }
+        epoch.taken.clear();
+        take(&mut *epoch.order, size, &mut epoch.taken);
+        let mut pairs: Vec<_> = self.parts.iter_mut().zip(&mut epoch.sums).collect();
+        // Every problem sees the same few rows, which stay in the cache, before others come.
+        let weights = pairs.first().map_or(0, |(part, _)| part.trainer.hypothesis().size());
+        let shared = data.rows().shared(weights * size_of::<S>());
+        for few in epoch.taken.chunks(shared.checked_next_multiple_of(batch).unwrap_or(usize::MAX))
+        {
+            let ran = side_by_side(&mut pairs, |_, (part, sum)| {
+                let mut rows = few.iter().copied();
+                **sum = part.trainer.go_on(data, Ahead::new(&mut rows), **sum)?;
+                Ok::<_, Error>(())
+            });
+            ran.into_iter().collect::<Result<(), _>>()?;
+        }
+        Ok(epoch.taken.len())
     }
 
     /// Goes on with an epoch on shards: each with as many rows.
@@ -312,57 +363,27 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             let bound = |k: usize| (k * steps / shards * batch).min(rows.len());
             let bounds: Vec<usize> = (0..=shards).map(bound).collect();
             let counts: Vec<usize> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
-            let copies = self.parts.iter().map(|part| Shards::split(&part.trainer, &counts));
-            let copies = copies.collect::<Result<_, _>>()?;
+            let copies = self.parts.iter().map(|part| {
+                let mut copies = Shards::split(&part.trainer, &counts)?;
+                copies.begin(data, &counts);
+                Ok(copies)
+            });
+            let copies = copies.collect::<Result<_, Error>>()?;
             sharded = Some(Sharded { copies, rows, bounds, at: 0, sums: sums.clone() });
+        }
+        if sharded.is_none() {
+            self.parts.iter_mut().for_each(|part| part.trainer.begin(data, data.len()));
         }
         self.epoch = Some(Epoch { order, sums, taken, sharded });
         Ok(())
     }
 
     fn visit(&mut self, data: &Examples<'_, S>, size: usize) -> Result<usize, Error> {
-        let batch = self.batch();
-        let Some(epoch) = &mut self.epoch else {
-            return Ok(0);
-        };
-        if let Some(sharded) = &mut epoch.sharded {
-            let visited = Self::visit_shards(sharded, data, size, batch)?;
-            if visited > 0 {
-                return Ok(visited);
-            }
-            self.frozen = None;
-            if let Some(Sharded { copies, sums, .. }) = epoch.sharded.take() {
-                epoch.sums = sums;
-                for (copies, part) in copies.into_iter().zip(&mut self.parts) {
-                    copies.merge_into(&mut part.trainer)?;
-                }
-            }
-            return Ok(0);
+        let visited = self.pass_over(data, size)?;
+        if visited == 0 {
+            self.parts.iter_mut().try_for_each(|part| part.trainer.settle())?;
         }
-        self.frozen = None;
-        // Whole batches, or a piece would end with a smaller one.
-        let size = size.div_ceil(batch).saturating_mul(batch);
-        if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
-            let before = sum.examples;
-            *sum = part.trainer.go_on(data, Ahead::take(&mut *epoch.order, size), *sum)?;
-            return Ok((sum.examples - before) as usize);
-        }
-        epoch.taken.clear();
-        take(&mut *epoch.order, size, &mut epoch.taken);
-        let mut pairs: Vec<_> = self.parts.iter_mut().zip(&mut epoch.sums).collect();
-        // Every problem sees the same few rows, which stay in the cache, before others come.
-        let weights = pairs.first().map_or(0, |(part, _)| part.trainer.hypothesis().size());
-        let shared = data.rows().shared(weights * size_of::<S>());
-        for few in epoch.taken.chunks(shared.checked_next_multiple_of(batch).unwrap_or(usize::MAX))
-        {
-            let ran = side_by_side(&mut pairs, |_, (part, sum)| {
-                let mut rows = few.iter().copied();
-                **sum = part.trainer.go_on(data, Ahead::new(&mut rows), **sum)?;
-                Ok::<_, Error>(())
-            });
-            ran.into_iter().collect::<Result<(), _>>()?;
-        }
-        Ok(epoch.taken.len())
+        Ok(visited)
     }
 
     fn seen(&self) -> Report {

@@ -355,6 +355,34 @@ pub fn scatter_axpy<P: Processor, S: Widen<V>, V: Float, I: Index>(
     ((change[0] + change[1]) + (change[2] + change[3])).widen()
 }
 
+#[inline(always)]
+pub fn scatter<P: Processor, S: Widen<V>, V: Float, I: Index>(
+    _: P,
+    c: f64,
+    indices: &[I],
+    values: &[S],
+    v: &mut [V],
+) {
+    let c = V::from_f64(c);
+    let len = indices.len().min(values.len());
+    let (js, j_rest) = indices[..len].as_chunks::<STRANDS>();
+    let (xs, x_rest) = values[..len].as_chunks::<STRANDS>();
+    let mut add = |j: I, x: S| {
+        if let Some(v) = v.get_mut(j.position()) {
+            // Not fused: the very sum that `scatter_axpy` makes.
+            *v += c * x.widen();
+        }
+    };
+    for (j, x) in js.iter().zip(xs) {
+        for k in 0..STRANDS {
+            add(j[k], x[k]);
+        }
+    }
+    for (j, x) in j_rest.iter().zip(x_rest) {
+        add(*j, *x);
+    }
+}
+
 /// Where the numbers of feature j stand among chunks of which each feature has `step`, the chunk `at`; far outside where
 /// there is no such feature.
 #[inline(always)]

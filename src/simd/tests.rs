@@ -74,6 +74,10 @@ fn agrees<S: Scalar + Weigh<V>, V: Scalar>(tolerance: f64) {
 
                 let mut new = vs.clone();
                 let change = S::scatter_axpy(c, &indices, x, &mut new);
+                let mut unaccounted = vs.clone();
+                S::scatter(c, &indices, x, &mut unaccounted);
+                let bits = |v: &[V]| v.iter().map(|v| v.to_f64().to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&unaccounted), bits(&new));
                 let mut want: Vec<f64> = vs.iter().map(|v| v.to_f64()).collect();
                 for (x, &j) in x.iter().zip(&indices) {
                     want[j as usize] += c * x.to_f64();
@@ -445,6 +449,8 @@ fn an_index_outside_is_seen_and_never_followed() {
                     assert!(f32::gather_dot(&indices, &values, &v).is_nan());
                     f32::scatter_axpy(1.0, &indices, &values, &mut v);
                     assert_eq!(v, [1.0 + (len - 1) as f32, 1.0, 1.0, 1.0]);
+                    f32::scatter(-1.0, &indices, &values, &mut v);
+                    assert_eq!(v, [1.0; 4]);
                 }
             }
         }

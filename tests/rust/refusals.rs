@@ -341,6 +341,26 @@ fn what_memory_cannot_hold_is_refused() {
     assert_eq!(trainer.ledger().map(|ledger| ledger.sums(1).len()), Some(2));
 }
 
+/// A w that leaves the range of its scalar with the last step is an error, whether the run is one that carries the norm along or
+/// one that looks at w when it is over.
+#[test]
+fn a_last_step_beyond_the_range_is_an_error() {
+    let x = Csr::new(&[0, 1, 2, 3, 4], &[0; 4], &[0.0, 0.0, 0.0, 3e38_f32], 1).unwrap();
+    let data = Examples::new(x, &[1, 1, 1, 1], None).unwrap();
+    let params = Params { lambda: 1e-4, ..Params::default() };
+    for order in [&[3][..], &[3, 3], &[0, 1, 2, 0, 1, 2, 3]] {
+        let mut trainer = Trainer::new(Linear::new(1, 1, 0.0).unwrap(), HINGE, params).unwrap();
+        let ran = trainer.run(&data, order.iter().copied());
+        let text = ran.unwrap_err().to_string();
+        // The second visit meets scores that are not finite.
+        assert!(text.contains("overflow"), "{order:?}: {text}");
+        assert!(
+            pegasos::Hypothesis::norm2(trainer.hypothesis()) > 1e76
+                && !trainer.survives(0.0, 0.0, 0.0)
+        );
+    }
+}
+
 /// Where a trainer says that no step can overflow, none does, however large the numbers.
 #[test]
 fn what_is_said_to_survive_does() {
