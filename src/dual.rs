@@ -48,7 +48,7 @@ use crate::newton::{Descent, Point};
 use crate::order::{Ahead, Epoch, Sampling};
 use crate::params::check_lambda;
 use crate::scalar::{Scalar, all_finite};
-use crate::simd;
+use crate::simd::Places;
 use crate::table::Table;
 use crate::trainer::{Report, Trainer};
 pub use evaluation::DualEvaluation;
@@ -295,9 +295,10 @@ impl<L: Loss> DualAscent<L> {
         let mut dual = self.loss.zeros();
         let (scores, coef, dual) = (scores.as_mut(), coef.as_mut(), dual.as_mut());
         let expects = self.w.expects_rows(data.rows());
+        let (duals, curvatures) = (self.dual.places(), Places::of(&self.q, 1));
         while let Some(i) = order.next(data, |i| {
-            self.dual.prefetch(i);
-            simd::prefetch(&self.q, i);
+            duals.prefetch(i);
+            curvatures.prefetch(i);
         })? {
             let row = data.rows().row(i);
             if expects && let Some(next) = order.upcoming() {

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::{Scalar, others_than_0};
+use crate::simd::Places;
 use crate::table::Table;
 
 /// Whose memory it is.
@@ -90,11 +91,9 @@ impl Ledger {
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, i: usize) {
-        if let Some(sums) = &self.sums {
-            sums.prefetch(i);
-        }
+    /// Where the coefficients of examples stand, to ask memory for them.
+    pub(crate) fn places(&self) -> Option<Places> {
+        self.sums.as_ref().map(Table::places)
     }
 
     /// Writes `factor` times the coefficients of example `i` to `out`.

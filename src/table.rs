@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::error::Error;
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
-use crate::simd;
+use crate::simd::Places;
 
 /// More outputs than these are many: there an example's own list, with what it costs, is shorter than
 /// all its numbers.
@@ -238,15 +238,11 @@ impl<T: Scalar> Table<T> {
         }
     }
 
-    /// Asks for the numbers of example `i`, which will be needed soon.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, i: usize) {
+    /// Where the numbers of examples stand, or their lists.
+    pub(crate) fn places(&self) -> Places {
         match &self.form {
-            Form::Dense(values) if self.outputs == 1 => simd::prefetch(values, i),
-            Form::Dense(values) => {
-                simd::prefetch_all(&values[i * self.outputs..(i + 1) * self.outputs]);
-            }
-            Form::Sparse(rows) => simd::prefetch(rows, i),
+            Form::Dense(values) => Places::of(values, self.outputs),
+            Form::Sparse(rows) => Places::of(rows, 1),
         }
     }
 }

@@ -426,7 +426,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             Block::Mean(batch) => (batch, 0),
             Block::Delayed(delay) => (1, delay),
         };
-        let (expects, ahead) = (PLAIN && self.hypothesis.expects(data.rows()), rows.ahead());
+        let expects = PLAIN && R::FAR_APART && self.hypothesis.expects(data.rows());
+        let (ahead, ledger) = (rows.ahead(), self.ledger.as_ref().and_then(Ledger::places));
         // A copy in registers: the argument lives in memory.
         let mut report = so_far;
         let mut scores = self.loss.zeros();
@@ -445,20 +446,30 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 if panel > 0 {
                     self.hypothesis.look_ahead(data.rows(), order.peek(data.len(), panel))?;
                 }
-                let next = order.next_of(rows, data, ahead, |i| {
-                    if let Some(ledger) = &self.ledger {
-                        ledger.prefetch(i);
-                    }
-                })?;
-                let Some(i) = next else {
+                let Some(i) = order.advance(data.len(), ahead)? else {
                     break;
                 };
                 let row = rows.get(i);
+                let ask = || {
+                    let coming = order.ask(rows, data, ahead);
+                    if let Some(ledger) = ledger {
+                        ledger.prefetch(coming);
+                    }
+                };
+                if R::FAR_APART {
+                    ask();
+                }
                 if expects && let Some(next) = order.upcoming() {
                     self.hypothesis.expect(rows.get(next));
                 }
                 let room = (&mut scores, &mut coef);
-                let moves = self.take::<PLAIN>(i, row, data, room, &mut report)?;
+                // The score of a dense row is the sooner known for not waiting for this, and whether w moves.
+                let meanwhile = || {
+                    if !R::FAR_APART {
+                        ask()
+                    }
+                };
+                let moves = self.take::<PLAIN>(i, row, data, room, &mut report, meanwhile)?;
                 size += 1;
                 report.updates += u64::from(moves);
                 if PLAIN {
@@ -518,9 +529,11 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         data: &Examples<'_, H::Scalar>,
         (scores, coef): (&mut L::Scores, &mut L::Scores),
         report: &mut Report,
+        meanwhile: impl FnOnce(),
     ) -> Result<bool, Error> {
         let y = data.check_label(i, self.loss.classes())?;
         self.hypothesis.score_next(i, row, scores.as_mut());
+        meanwhile();
         if !all_finite(scores.as_ref()) {
             return Err(data.diagnose(i));
         }

@@ -13,6 +13,8 @@ const SHORT: usize = 512;
 
 /// Rows by number: of a matrix or, where to match the layout of each costs too much, of one layout.
 pub(crate) trait Rows<'a, S>: Copy {
+    /// Whether the weights of a row may be far from each other.
+    const FAR_APART: bool = true;
     /// Row `i`.
     fn get(self, i: usize) -> Row<'a, S>;
     /// How many rows ahead of its use to ask for a row's contents, [`MOST_AHEAD`] at most: what memory takes to answer, in
@@ -76,6 +78,7 @@ impl<'a, S: Scalar> Rows<'a, S> for Matrix<'a, S> {
 }
 
 impl<'a, S: Scalar> Rows<'a, S> for Dense<'a, S> {
+    const FAR_APART: bool = false;
     #[inline(always)]
     fn get(self, i: usize) -> Row<'a, S> {
         self.row(i)

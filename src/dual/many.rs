@@ -205,7 +205,8 @@ impl<L: Loss> DualAscent<L> {
         let c = 1.0 / (self.lambda * data.len() as f64);
         let mut report = Report::default();
         let mut glance = Glance::default();
-        while let Some(i) = order.next(data, |i| self.dual.prefetch(i))? {
+        let duals = self.dual.places();
+        while let Some(i) = order.next(data, |i| duals.prefetch(i))? {
             let row = data.rows().row(i);
             data.check_label(i, self.loss.classes())?;
             let (y, weight) = (data.label(i), data.weight(i));

@@ -190,16 +190,21 @@ const TO_STAY: i32 = 3;
 const TO_BE_READ_ONCE: i32 = 0;
 
 #[inline(always)]
-fn ask<const HINT: i32, T>(slice: &[T], at: usize) {
+fn ask_at<const HINT: i32, T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::_mm_prefetch;
-        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; `wrapping_add`
-        // makes no claim that the address lies within the slice.
-        unsafe { _mm_prefetch::<HINT>(slice.as_ptr().wrapping_add(at).cast()) }
+        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
+        unsafe { _mm_prefetch::<HINT>(place.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, at);
+    let _ = place;
+}
+
+/// `at` may lie outside the slice.
+#[inline(always)]
+fn ask<const HINT: i32, T>(slice: &[T], at: usize) {
+    ask_at::<HINT, T>(slice.as_ptr().wrapping_add(at));
 }
 
 #[inline(always)]
@@ -219,6 +224,38 @@ fn ask_range<const HINT: i32, T>(slice: &[T], first: usize, len: usize) {
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     ask::<TO_STAY, T>(slice, at);
+}
+
+/// Where parts of something stand, all of one size, for a loop that has it in other hands: they can be asked for, no more.
+#[derive(Clone, Copy)]
+pub struct Places {
+    start: *const u8,
+    bytes: usize,
+}
+
+impl Places {
+    /// So many entries of `slice` each.
+    pub fn of<T>(slice: &[T], entries: usize) -> Self {
+        Places { start: slice.as_ptr().cast(), bytes: entries * size_of::<T>() }
+    }
+
+    /// Asks for the lines of part `i`, the first [`PREFETCH_LINES`] at most; a hint, so it need not be there.
+    #[inline(always)]
+    pub fn prefetch(self, i: usize) {
+        let first = self.start.wrapping_add(i.wrapping_mul(self.bytes));
+        ask_at::<TO_STAY, u8>(first);
+        if self.bytes > size_of::<f64>() {
+            self.prefetch_rest(first);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_rest(self, first: *const u8) {
+        for line in 1..self.bytes.div_ceil(64).min(PREFETCH_LINES) {
+            ask_at::<TO_STAY, u8>(first.wrapping_add(64 * line));
+        }
+        ask_at::<TO_STAY, u8>(first.wrapping_add(self.bytes - 1));
+    }
 }
 
 /// Asks for every cache line of `slice`, the first [`PREFETCH_LINES`] at most: past that the
