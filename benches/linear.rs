@@ -23,6 +23,9 @@ fn uniform(rng: &mut Pcg64) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
+/// The case that keeps no account for a certificate.
+const NO_LEDGER: &str = "hinge, shuffle, no ledger";
+
 /// One epoch over `x`, from nothing; and of the plain loop over the same rows.
 fn epochs<'a, S: Scalar + Plain>(
     c: &mut Criterion,
@@ -40,6 +43,7 @@ fn epochs<'a, S: Scalar + Plain>(
     let base = Params::default();
     let cases = [
         ("hinge, shuffle", AnyLoss::Hinge, Sampling::Shuffle, base),
+        (NO_LEDGER, AnyLoss::Hinge, Sampling::Shuffle, base),
         ("hinge, blocks", AnyLoss::Hinge, Sampling::Blocks, base),
         ("hinge, storage", AnyLoss::Hinge, Sampling::Storage, base),
         ("log loss, blocks", AnyLoss::Logistic, Sampling::Blocks, base),
@@ -62,7 +66,9 @@ fn epochs<'a, S: Scalar + Plain>(
                 let linear = Linear::<S>::new(1, d, 1.0).expect("weights");
                 let loss = Binary { loss, positive: 1 };
                 let mut trainer = Trainer::new(linear, loss, params).expect("parameters");
-                trainer.keep_ledger(n);
+                if case != NO_LEDGER {
+                    trainer.keep_ledger(n);
+                }
                 trainer.run(&data, sampling.epoch(n, 0, 0).expect("an order")).expect("a run")
             });
         });
