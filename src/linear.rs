@@ -59,10 +59,12 @@ pub struct Linear<S> {
     v: Weights<S>,
     b: Vec<f64>,
     constant: f64,
-    /// With `||v||^2` as it is carried along, NaN where a run has left it.
+    /// With `||v||^2` as it is carried along.
     scale: Scaled,
     /// Whether that is what others are told: it depends, in its last digits, on where one run ended and the next began.
     carries_norm: bool,
+    /// Whether a run has left it to its end.
+    left: bool,
     /// Of the average; absent until the first iterate is counted.
     u: Option<Weights<f64>>,
     ub: Vec<f64>,
@@ -121,7 +123,7 @@ impl<S: Scalar> Linear<S> {
         scale.check()?;
         let u = averaging.then(|| Weights::new(u, outputs, n_features));
         let v = Weights::new(v, outputs, n_features);
-        Ok(Linear { v, b, constant, scale, carries_norm: true, u, ub })
+        Ok(Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub })
     }
 
     /// One with the outputs of all of these, as it is handed out: weights and intercepts in the scalar of the data.
@@ -142,7 +144,7 @@ impl<S: Scalar> Linear<S> {
     /// With these weights, and nothing else, whose norm is computed.
     fn measured(v: Weights<S>, b: Vec<f64>, constant: f64) -> Self {
         let (scale, u, ub) = (Scaled::default(), None, Vec::new());
-        let mut linear = Linear { v, b, constant, scale, carries_norm: true, u, ub };
+        let mut linear = Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub };
         linear.scale.norm2 = linear.square();
         linear
     }
@@ -154,7 +156,7 @@ impl<S: Scalar> Linear<S> {
 
     /// The state, to be stored and given to [`from_state`](Linear::from_state). O(size).
     pub fn state(&self) -> LinearState<S> {
-        let Linear { v, b, constant, scale, carries_norm, u, ub } = self;
+        let Linear { v, b, constant, scale, carries_norm, left: _, u, ub } = self;
         let norm2 = if *carries_norm { scale.norm2 } else { self.square() };
         let (constant, scale) = (*constant, Scaled { norm2, ..*scale });
         let u = u.as_ref().map_or_else(Vec::new, Weights::to_vec);
@@ -187,7 +189,7 @@ impl<S: Scalar> Linear<S> {
         let (b, ub) = (vec![self.b[o]], self.ub.get(o).copied().into_iter().collect());
         let u = self.u.as_ref().map(|u| Weights::new(u.of_output(o), 1, d));
         let Linear { constant, scale, carries_norm, .. } = *self;
-        let mut only = Linear { v, b, constant, scale, carries_norm, u, ub };
+        let mut only = Linear { v, b, constant, scale, carries_norm, left: false, u, ub };
         only.scale.norm2 = only.square();
         Ok(only)
     }
@@ -392,7 +394,7 @@ impl<S: Scalar> Linear<S> {
         if c == 0.0 {
             return;
         }
-        if self.scale.norm2.is_nan() {
+        if self.left {
             self.v.add_times(o, c, x);
         } else {
             self.scale.norm2 += self.v.axpy(o, c, x);
@@ -520,7 +522,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let x = self.norm2_of_row(norm2).sqrt();
-        if self.scale.norm2.is_nan() {
+        if self.left {
             return false;
         }
         let reach = self.scale.norm2.max(0.0).sqrt() + total * x;
@@ -534,25 +536,19 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     fn carry_norm(&mut self, wanted: bool) {
-        if wanted && !self.carries_norm {
-            self.scale.norm2 = f64::NAN;
-        }
         self.carries_norm = wanted;
         self.settle();
     }
 
     fn leave_norm(&mut self, x: &Matrix<'_, S>, rows: usize) -> bool {
-        let leaves = !self.carries_norm
-            && self.outputs() == 1
-            && rows.saturating_mul(x.stored_in_a_row()) / FAR_MORE >= self.n_features();
-        if leaves {
-            self.scale.norm2 = f64::NAN;
-        }
-        leaves
+        let stored = rows.saturating_mul(x.stored_in_a_row());
+        let long = self.outputs() == 1 && stored / FAR_MORE >= self.n_features();
+        self.left |= long && !self.carries_norm;
+        self.left
     }
 
     fn settle(&mut self) {
-        if self.scale.norm2.is_nan() {
+        if std::mem::take(&mut self.left) {
             self.scale.norm2 = self.square();
         }
     }
@@ -563,12 +559,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     fn is_zero(&self) -> bool {
-        self.scale.norm2() == 0.0
+        !self.left && self.scale.norm2() == 0.0
     }
 
     fn is_finite(&self) -> bool {
-        let norm2 = self.scale.norm2();
-        let norm2 = if norm2.is_nan() { self.norm2_afresh() } else { norm2 };
+        let norm2 = if self.left { self.norm2_afresh() } else { self.scale.norm2() };
         S::from_f64(norm2.sqrt()).to_f64().is_finite()
     }
 
@@ -673,7 +668,7 @@ impl<S: Scalar> Combine for Linear<S> {
         });
         let scale = Scaled { sum_q: if averaging { 1.0 } else { 0.0 }, ..Scaled::default() };
         let constant = first.constant;
-        let mut linear = Linear { v, b, constant, scale, carries_norm: true, u, ub };
+        let mut linear = Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub };
         linear.scale.norm2 = linear.square();
         Ok(linear)
     }

@@ -148,7 +148,9 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         let result = |part: &Part<S, L>| {
             part.trainer.hypothesis().check_copy()?;
             // Of an epoch that was interrupted nobody has looked yet.
-            part.trainer.check_range()?;
+            if part.trainer.unsettled {
+                part.trainer.check_range()?;
+            }
             Ok(part.dual.as_ref().map_or_else(|| part.trainer.result(), DualAscent::result))
         };
         self.parts.iter().map(result).collect()
