@@ -1,5 +1,7 @@
-//! Ascent among a working set for any loss, a block of examples at a time: those with the largest shares.
+//! Ascent among a working set for any loss, a block of examples at a time: those with the largest shares. Where few have any,
+//! these go on among themselves; see `contest.rs`.
 
+use super::contest::Contest;
 use super::trail::{Point, Trail};
 use super::working::{Found, Gain, Job};
 use super::{BLOCK, KernelAscent};
@@ -17,26 +19,35 @@ const MOST_STEPS: usize = 4;
 /// Of more dual variables than this no trail is kept: it takes 18 numbers for each.
 const WIDEST: usize = 1 << 19;
 
+/// Between two contests passes this part of a sweep of blocks, so that others have their say.
+const BETWEEN: usize = 8;
+
+/// Those of a contest need no smaller gap than this part of the target: others have some, too.
+const ENOUGH: f64 = 0.5;
+
 /// Of a dual variable, a change that is nothing but a rounding.
 const ROUNDING: f64 = 1e-14;
 
 /// Steps of blocks, for any loss.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
-    labels: Vec<f64>,
-    weights: Vec<f64>,
+pub(super) struct Blocks<S> {
+    pub labels: Vec<f64>,
+    pub weights: Vec<f64>,
     /// Output after output.
-    scores: Vec<f64>,
-    dual: Vec<f64>,
+    pub scores: Vec<f64>,
+    pub dual: Vec<f64>,
     before: Vec<f64>,
     target: f64,
-    steps: usize,
+    pub steps: usize,
+    /// Steps when the last contest was over, or was not to be; and the one that is under way.
+    pub contested: usize,
+    contest: Option<Contest<S>>,
     /// Where the last sweeps have led.
-    trail: Trail,
+    pub trail: Trail,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
-    pub(super) fn begin_blocks(&self, data: &Examples<'_, S>, job: &Job<S>) -> Blocks {
+    pub(super) fn begin_blocks(&self, data: &Examples<'_, S>, job: &Job<S>) -> Blocks<S> {
         let (outputs, set, stride) = (self.outputs(), &job.among.set, job.among.stride);
         let (mut scores, mut dual) = (vec![0.0; outputs * stride], vec![0.0; outputs * stride]);
         for o in 0..outputs {
@@ -55,6 +66,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             dual,
             target: f64::NAN,
             steps: 0,
+            contested: 0,
+            contest: None,
             trail: Trail::default(),
         }
     }
@@ -64,7 +77,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self,
         data: &Examples<'_, S>,
         job: &mut Job<S>,
-        blocks: &mut Blocks,
+        blocks: &mut Blocks<S>,
         size: usize,
     ) -> Result<bool, Error> {
         let (stride, count) = (job.among.stride, job.among.len());
@@ -72,6 +85,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut order: Vec<(f64, u32)> = Vec::with_capacity(count);
         let mut left = size.div_ceil(BLOCK);
         loop {
+            if let Some(mut contest) = blocks.contest.take() {
+                let enough = ENOUGH * blocks.target;
+                if !self.contend(data, job, &mut contest, enough, &mut left)? {
+                    blocks.contest = Some(contest);
+                    return Ok(false);
+                }
+                self.after_contest(data, job, blocks, &contest)?;
+            }
             let Blocks { labels, weights, scores, dual, target, steps, .. } = blocks;
             self.loss.shares(scores, dual, stride, labels, &mut shares);
             order.clear();
@@ -90,8 +111,17 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 return Ok(false);
             }
             (left, *steps) = (left - 1, *steps + 1);
-            if steps.is_multiple_of(count.div_ceil(BLOCK)) && self.leap(data, job, blocks)? {
+            let sweep = count.div_ceil(BLOCK);
+            if steps.is_multiple_of(sweep) && self.leap(data, job, blocks)? {
                 continue;
+            }
+            // After a sweep little has a share. Where it is too much nonetheless, another sweep passes.
+            if blocks.steps > sweep && blocks.steps > blocks.contested + sweep / BETWEEN {
+                blocks.contest = self.begin_contest(data, job, blocks, &shares);
+                if blocks.contest.is_some() {
+                    continue;
+                }
+                blocks.contested = blocks.steps + sweep;
             }
             let size = BLOCK.min(count);
             if size < count {
@@ -109,7 +139,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self,
         data: &Examples<'_, S>,
         job: &mut Job<S>,
-        blocks: &mut Blocks,
+        blocks: &mut Blocks<S>,
         block: &[usize],
     ) -> Result<(), Error> {
         let (outputs, stride, size) = (self.outputs(), job.among.stride, block.len());
@@ -193,7 +223,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self,
         data: &Examples<'_, S>,
         job: &mut Job<S>,
-        blocks: &mut Blocks,
+        blocks: &mut Blocks<S>,
     ) -> Result<bool, Error> {
         let stride = job.among.stride;
         if self.outputs() * stride > WIDEST {
@@ -262,7 +292,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self,
         data: &Examples<'_, S>,
         job: &Job<S>,
-        blocks: &Blocks,
+        blocks: &Blocks<S>,
     ) -> Found {
         let stride = job.among.stride;
         let mut found = Found::default();

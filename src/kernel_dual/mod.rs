@@ -12,7 +12,9 @@
 //! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
 //!   most, found by the very pass that makes the step before known to all
 //!   ([`descend`](crate::simd::Simd::descend)). For other losses the [`BLOCK`] with the largest shares
-//!   at a time, by [`Loss::ascend`] in turn. After each sweep a leap to the best point that the last ones point to.
+//!   at a time, by [`Loss::ascend`] in turn. After each sweep a leap to the best point that the last ones point to. Of
+//!   several classes jointly, where few examples and few of their outputs are not settled, these go on by themselves
+//!   (`contest.rs`).
 //! * Carried: a, and every example's scores at w(a), in f64. The gap is the sum of the examples' shares,
 //!   `s_i/n (loss + loss* + <a_i, scores_i>)`, so every round begins with a certificate, at no cost.
 //! * Cost: with m examples in the working set O(n m) kernel values a round, and O(m) for a step within it.
@@ -28,7 +30,10 @@
 //!   (1998).
 
 mod blocks;
+mod cells;
+mod contest;
 mod descent;
+mod face;
 mod survey;
 mod trail;
 mod values;

@@ -62,7 +62,7 @@ pub(super) struct Job<S> {
 enum Search<S> {
     New,
     One(Box<Descent<S>>),
-    Block(Blocks),
+    Block(Box<Blocks<S>>),
 }
 
 impl<S: Scalar> Job<S> {
@@ -202,7 +202,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             Search::New if apart => {
                 job.search = Search::One(Box::new(self.begin_descent(data, job)))
             }
-            Search::New => job.search = Search::Block(self.begin_blocks(data, job)),
+            Search::New => job.search = Search::Block(Box::new(self.begin_blocks(data, job))),
             Search::One(mut descent) => {
                 if self.descend(data, job, &mut descent, size)? {
                     return Ok(Some(self.after_descent(job, &descent)));

@@ -165,6 +165,9 @@ impl Loss for CrammerSinger {
         out.sort_unstable();
         true
     }
+    fn on_simplex(&self) -> bool {
+        true
+    }
     fn shares(&self, scores: &[f64], dual: &[f64], stride: usize, labels: &[f64], out: &mut [f64]) {
         f64::shares(scores, dual, stride, labels, out);
     }

@@ -98,6 +98,10 @@ pub trait Loss: Sync {
     ) -> bool {
         false
     }
+    /// Whether the conjugate's domain is that of [`CrammerSinger`], and the conjugate there minus the dual variable of y.
+    fn on_simplex(&self) -> bool {
+        false
+    }
     /// Moves `dual`, which is in the conjugate's domain up to rounding or a factor, into it.
     fn make_feasible(&self, dual: &mut [f64], y: u32);
     /// For losses of one score, the maximiser over `a` of `-loss*(-a) - a score - mu/2 a^2` and its

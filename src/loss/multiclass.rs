@@ -64,6 +64,9 @@ impl Loss for Multiclass {
     ) -> bool {
         any!(self, loss => loss.contenders(scores, y, q, nonzeros, out))
     }
+    fn on_simplex(&self) -> bool {
+        any!(self, loss => loss.on_simplex())
+    }
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         any!(self, loss => loss.make_feasible(dual, y));
     }
