@@ -11,6 +11,8 @@
 //!   leave it to their end: an epoch takes 0.80 to 0.89 of the time on rows of 43 and 44 of 2^20 features f32 (AMD EPYC),
 //!   0.98 to 1.01 on rows of 345 that are met but for a few.
 
+mod panel;
+
 use std::borrow::Cow;
 
 use crate::data::{Matrix, Row, same_features, square_of};
@@ -19,16 +21,11 @@ use crate::hypothesis::{Combine, Hypothesis, check_shape};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
 use crate::scaled::Scaled;
-use crate::simd::{Lanes, TILE, WIDTH, Weigh};
+use crate::simd::Weigh;
 use crate::table::MANY;
 use crate::threads::side_by_side;
 use crate::weights::Weights;
-
-/// Fewer outputs than these are scored one by one.
-const FEW: usize = 16;
-
-/// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
-const TOGETHER: usize = 4 * TILE;
+pub use panel::LinearPanel;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
@@ -207,20 +204,6 @@ impl<S: Scalar> Linear<S> {
     /// Number of features, the intercept's constant not counted.
     pub fn n_features(&self) -> usize {
         self.v.n_features()
-    }
-
-    /// The weights as a matrix product wants them: to score many rows at once. As much memory again, for a multiple of
-    /// 32 outputs; `None` where there are so few that [`score`](Hypothesis::score) is as fast. O(size).
-    pub fn panel(&self) -> Result<Option<LinearPanel<'_, S>>, Error> {
-        let (d, outputs) = (self.n_features(), self.outputs());
-        if outputs < FEW {
-            return Ok(None);
-        }
-        let blocks = outputs.div_ceil(WIDTH);
-        memory::check::<Lanes<S>>("w as a panel", &[blocks, d])?;
-        let mut lanes = vec![Lanes([S::default(); WIDTH]); blocks * d];
-        self.v.for_each(|o, j, v| lanes[o / WIDTH * d + j].0[o % WIDTH] = v);
-        Ok(Some(LinearPanel { w: self, lanes }))
     }
 
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
@@ -424,42 +407,6 @@ impl<S: PartialEq> PartialEq for Linear<S> {
         let rest = |w: &Self| (w.constant, Scaled { norm2: 0.0, ..w.scale });
         (&self.v, &self.b, &self.u, &self.ub) == (&other.v, &other.b, &other.u, &other.ub)
             && rest(self) == rest(other)
-    }
-}
-
-/// Weights of several outputs, for products of matrices; see [`Linear::panel`].
-#[derive(Clone, Debug)]
-pub struct LinearPanel<'a, S> {
-    w: &'a Linear<S>,
-    /// Blocks of outputs, in each of them features.
-    lanes: Vec<Lanes<S>>,
-}
-
-impl<S: Scalar> LinearPanel<'_, S> {
-    /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
-    /// Unlike those of single rows they are summed in the scalar of the data.
-    pub fn scores(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
-        let (Linear { scale, constant, b, .. }, outputs) = (self.w, self.w.outputs());
-        let mut products = [S::default(); TOGETHER * WIDTH];
-        for (group, out) in out.chunks_mut(TOGETHER * outputs).enumerate() {
-            let first = first + group * TOGETHER;
-            let rows: [usize; TOGETHER] = std::array::from_fn(|r| first + r);
-            let rows = &rows[..out.len() / outputs];
-            for (k, block) in self.lanes.chunks(self.w.n_features()).enumerate() {
-                x.products(rows, block, &mut products, WIDTH);
-                let own = k * WIDTH..outputs.min((k + 1) * WIDTH);
-                for (out, products) in out.chunks_mut(outputs).zip(products.chunks(WIDTH)) {
-                    let numbers = out[own.clone()].iter_mut().zip(products).zip(&b[own.clone()]);
-                    numbers.for_each(|((out, p), b)| *out = scale.a * (p.to_f64() + constant * b));
-                }
-            }
-        }
-    }
-
-    /// [`scores`](LinearPanel::scores) on the threads of the current rayon pool.
-    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
-        let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
-        side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));
     }
 }
 
