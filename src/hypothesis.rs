@@ -128,9 +128,11 @@ pub trait Hypothesis: Sync {
     }
     /// Says whether `||w||^2` will be asked for at every step, where carrying it along costs something.
     fn carry_norm(&mut self, _wanted: bool) {}
-    /// A run over about so many rows of this matrix begins. Says whether w leaves to [`settle`](Hypothesis::settle) what only
-    /// its end asks for: whether w is finite, what it knows of its norm.
-    fn leave_norm(&mut self, _x: &Matrix<'_, Self::Scalar>, _rows: usize) -> bool {
+    /// A run over about so many rows of this matrix begins: w may leave to [`settle`](Hypothesis::settle) what only its end
+    /// asks for, which is whether w is finite and what it knows of its norm.
+    fn leave_norm(&mut self, _x: &Matrix<'_, Self::Scalar>, _rows: usize) {}
+    /// Whether that is left.
+    fn has_left_norm(&self) -> bool {
         false
     }
     /// Such a run is over. O(size of w), where anything was left.

@@ -487,10 +487,13 @@ impl<S: Scalar> Hypothesis for Linear<S> {
         self.settle();
     }
 
-    fn leave_norm(&mut self, x: &Matrix<'_, S>, rows: usize) -> bool {
+    fn leave_norm(&mut self, x: &Matrix<'_, S>, rows: usize) {
         let stored = rows.saturating_mul(x.stored_in_a_row());
         let long = self.outputs() == 1 && stored / FAR_MORE >= self.n_features();
         self.left |= long && !self.carries_norm;
+    }
+
+    fn has_left_norm(&self) -> bool {
         self.left
     }
 

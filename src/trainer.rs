@@ -85,8 +85,6 @@ pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
     pub(crate) complete: bool,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) regret: Option<Regret>,
-    /// Whether w has left something to the end of a run; see [`Hypothesis::leave_norm`].
-    pub(crate) unsettled: bool,
     /// Of gradients that have not arrived yet, the oldest first.
     pub(crate) flights: VecDeque<Flight<H::Scalar, L::Scores>>,
 }
@@ -172,7 +170,6 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             complete: true,
             ledger: None,
             regret: None,
-            unsettled: false,
             flights,
         })
     }
@@ -330,12 +327,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
 
     /// A run begins, over about so many rows; it may come in pieces, each by [`go_on`](Trainer::go_on).
     pub(crate) fn begin(&mut self, data: &Examples<'_, H::Scalar>, rows: usize) {
-        self.unsettled = self.hypothesis.leave_norm(data.rows(), rows);
+        self.hypothesis.leave_norm(data.rows(), rows);
     }
 
     /// Ends a run that was begun.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
-        if !std::mem::take(&mut self.unsettled) {
+        if !self.hypothesis.has_left_norm() {
             return Ok(());
         }
         self.hypothesis.settle();
@@ -404,7 +401,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         }
         let mut report = report?;
         report.steps += self.t - before;
-        if !self.unsettled {
+        if !self.hypothesis.has_left_norm() {
             self.check_range()?;
         }
         Ok(report)

@@ -148,7 +148,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         let result = |part: &Part<S, L>| {
             part.trainer.hypothesis().check_copy()?;
             // Of an epoch that was interrupted nobody has looked yet.
-            if part.trainer.unsettled {
+            if part.trainer.hypothesis().has_left_norm() {
                 part.trainer.check_range()?;
             }
             Ok(part.dual.as_ref().map_or_else(|| part.trainer.result(), DualAscent::result))

@@ -190,7 +190,7 @@ const TO_STAY: i32 = 3;
 const TO_BE_READ_ONCE: i32 = 0;
 
 #[inline(always)]
-fn ask_at<const HINT: i32, T>(place: *const T) {
+fn ask<const HINT: i32, T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::_mm_prefetch;
@@ -201,29 +201,24 @@ fn ask_at<const HINT: i32, T>(place: *const T) {
     let _ = place;
 }
 
-/// `at` may lie outside the slice.
+/// The lines of so many entries, the first [`PREFETCH_LINES`] at most.
 #[inline(always)]
-fn ask<const HINT: i32, T>(slice: &[T], at: usize) {
-    ask_at::<HINT, T>(slice.as_ptr().wrapping_add(at));
-}
-
-#[inline(always)]
-fn ask_range<const HINT: i32, T>(slice: &[T], first: usize, len: usize) {
+fn ask_range<const HINT: i32, T>(first: *const T, len: usize) {
     let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
     let len = len.min(PREFETCH_LINES * per_line);
     let mut at = 0;
     while at < len {
-        ask::<HINT, T>(slice, first.wrapping_add(at));
+        ask::<HINT, T>(first.wrapping_add(at));
         at += per_line;
     }
     // The last entry's: the first need not stand at the beginning of a line.
-    ask::<HINT, T>(slice, first.wrapping_add(len).wrapping_sub(1));
+    ask::<HINT, T>(first.wrapping_add(len).wrapping_sub(1));
 }
 
 /// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
-    ask::<TO_STAY, T>(slice, at);
+    ask::<TO_STAY, T>(slice.as_ptr().wrapping_add(at));
 }
 
 /// Where parts of something stand, all of one size, for a loop that has it in other hands: they can be asked for, no more.
@@ -243,26 +238,26 @@ impl Places {
     #[inline(always)]
     pub fn prefetch(self, i: usize) {
         let first = self.start.wrapping_add(i.wrapping_mul(self.bytes));
-        ask_at::<TO_STAY, u8>(first);
-        if self.bytes > size_of::<f64>() {
-            self.prefetch_rest(first);
+        // A number stands in one line.
+        if self.bytes <= size_of::<f64>() {
+            ask::<TO_STAY, u8>(first)
+        } else {
+            ask_apart(first, self.bytes)
         }
     }
+}
 
-    #[inline(never)]
-    fn prefetch_rest(self, first: *const u8) {
-        for line in 1..self.bytes.div_ceil(64).min(PREFETCH_LINES) {
-            ask_at::<TO_STAY, u8>(first.wrapping_add(64 * line));
-        }
-        ask_at::<TO_STAY, u8>(first.wrapping_add(self.bytes - 1));
-    }
+/// [`ask_range`], not within the loop that seldom has so much.
+#[inline(never)]
+fn ask_apart(first: *const u8, bytes: usize) {
+    ask_range::<TO_STAY, u8>(first, bytes);
 }
 
 /// Asks for every cache line of `slice`, the first [`PREFETCH_LINES`] at most: past that the
 /// processor's own prefetcher has seen the pattern.
 #[inline(always)]
 pub fn prefetch_all<T>(slice: &[T]) {
-    ask_range::<TO_STAY, T>(slice, 0, slice.len());
+    ask_range::<TO_STAY, T>(slice.as_ptr(), slice.len());
 }
 
 /// [`prefetch_all`] of so many entries from `first` on, which are not needed again soon: the caches keep what is. A hint, so
@@ -273,7 +268,7 @@ pub fn prefetch_all<T>(slice: &[T]) {
 /// blocks 0.93 to 1.0; where all fits into L2 or L3 0.98 to 1.03. To be measured on Intel, where such lines come to L1 alone.
 #[inline(always)]
 pub fn prefetch_once<T>(slice: &[T], first: usize, len: usize) {
-    ask_range::<TO_BE_READ_ONCE, T>(slice, first, len);
+    ask_range::<TO_BE_READ_ONCE, T>(slice.as_ptr().wrapping_add(first), len);
 }
 
 /// Not tuned.
