@@ -43,10 +43,11 @@ def main() -> None:
         "data,measure,setting,one shard,two shards,ratio",
         "one and two threads",
     )
-    for data, (X, y) in {"table": problems.table(), "words": problems.words()}.items():
+    table, words = problems.table(), problems.words()
+    for data, problem in {"table": table, "words": words}.items():
         for sampling in ("shuffle", "blocks"):
             pairs = np.array([
-                [further(X, y, sampling=sampling, shards=k, n_jobs=k) for k in (1, 2)]
+                [further(*problem, sampling=sampling, shards=k, n_jobs=k) for k in (1, 2)]
                 for _ in range(options.pairs + 1)
             ])[1:]
             one, two = np.median(pairs, axis=0)
@@ -61,7 +62,7 @@ def main() -> None:
             model = papers_linear(
                 max_iter=epochs + shards - 1, tol=0.0, shards=shards, n_jobs=shards, **COMMON
             )
-            objectives.append(model.fit(X, y).objective_)
+            objectives.append(model.fit(*words).objective_)
         one, two = objectives
         print(f"words,objective,{epochs} and {epochs + 1} epochs,{one:.8g},{two:.8g},{one / two:.7g}")
 

@@ -68,9 +68,9 @@ const MOST_STEPS: u64 = 1 << 62;
 /// assert!(certificate.relative_gap() < 0.01, "{certificate:?}");
 /// # Ok::<(), pegasos::Error>(())
 /// ```
-#[derive(Clone, Debug)]
 // Those that run side by side stand side by side: each step writes, and what another reads must not be in the same line
-// of a cache or the next, which come in pairs. Two shards took 1.1 to 1.2 times as long (AMD EPYC, 600,000 rows of words).
+// of a cache or the next, which come in pairs. Two shards took 1.1 to 1.2 times as long (AMD EPYC, words of benches/shards.py).
+#[derive(Clone, Debug)]
 #[repr(align(128))]
 pub struct Trainer<H: Hypothesis, L: Loss, F = Option<Ball>> {
     pub(crate) hypothesis: H,
