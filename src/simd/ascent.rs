@@ -3,42 +3,72 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
 
+use std::array::from_fn;
+
 use super::body::{Float, LANES, Processor, WIDTH};
 
+/// Parts of the entries, lane by lane, of each of which [`descend`] finds the best; and the most rows that it takes.
+pub const CANDIDATES: usize = 4;
+
 /// What a pass of [`descend`] has found.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steepest {
-    /// The entry whose step promises most.
-    pub at: usize,
+    /// Of each part the entry whose step promises most.
+    pub at: [usize; CANDIDATES],
     /// How much, up to a factor between 1/2 and 1.
-    pub gain: f64,
+    pub gain: [f64; CANDIDATES],
     /// The sum of all entries' shares in the gap.
     pub gap: f64,
 }
 
 #[inline(always)]
 pub fn descend<P: Processor, S: Float>(
-    _: P,
-    c: f64,
-    row: &[S],
+    p: P,
+    c: &[f64],
+    rows: &[&[S]],
     g: &mut [f64],
     a: &[f32],
     inverse: &[f32],
     weight: &[f32],
+) -> Steepest {
+    let of = (a, inverse, weight);
+    match rows.len() {
+        0 => descend_by::<P, S, 0>(p, c, rows, g, of),
+        1 => descend_by::<P, S, 1>(p, c, rows, g, of),
+        2 => descend_by::<P, S, 2>(p, c, rows, g, of),
+        3 => descend_by::<P, S, 3>(p, c, rows, g, of),
+        _ => descend_by::<P, S, CANDIDATES>(p, c, rows, g, of),
+    }
+}
+
+/// `N` rows, in one pass.
+#[inline(always)]
+fn descend_by<P: Processor, S: Float, const N: usize>(
+    _: P,
+    c: &[f64],
+    rows: &[&[S]],
+    g: &mut [f64],
+    (a, inverse, weight): (&[f32], &[f32], &[f32]),
 ) -> Steepest {
     let mut best = [-1.0_f64; LANES];
     // In which group of lanes; as a float, so that it is chosen by the same comparison.
     let mut group = [0.0_f64; LANES];
     let mut gap = [0.0_f64; LANES];
     let len = g.len();
-    let (row, a, inverse, weight) = (&row[..len], &a[..len], &inverse[..len], &weight[..len]);
+    let c: [f64; N] = from_fn(|i| c[i]);
+    let rows: [&[S]; N] = from_fn(|i| &rows[i][..len]);
+    let (a, inverse, weight) = (&a[..len], &inverse[..len], &weight[..len]);
     let mut number = 0.0;
     for at in (0..len).step_by(LANES) {
-        let (row, g) = (&row[at..at + LANES], &mut g[at..at + LANES]);
+        let g = &mut g[at..at + LANES];
+        let rows = rows.map(|row| &row[at..at + LANES]);
         let (a, inverse) = (&a[at..at + LANES], &inverse[at..at + LANES]);
         let weight = &weight[at..at + LANES];
         for l in 0..LANES {
-            let slope = row[l].widen().mul_add_if_fast::<P>(-c, g[l]);
+            let mut slope = g[l];
+            for i in 0..N {
+                slope = rows[i][l].widen().mul_add_if_fast::<P>(-c[i], slope);
+            }
             g[l] = slope;
             let (a, weight) = (f64::from(a[l]), f64::from(weight[l]));
             let low = if weight < 0.0 { -1.0 } else { 0.0 };
@@ -54,15 +84,19 @@ pub fn descend<P: Processor, S: Float>(
         }
         number += 1.0;
     }
-    let (mut most, mut sum) = (0, 0.0);
-    for l in 0..LANES {
-        sum += gap[l];
-        let first = best[l] == best[most] && group[l] < group[most];
-        if best[l] > best[most] || first {
-            most = l;
+    let mut found = Steepest { gap: gap.iter().sum(), ..Steepest::default() };
+    for part in 0..CANDIDATES {
+        let mut most = part;
+        for l in (part..LANES).step_by(CANDIDATES) {
+            let first = best[l] == best[most] && group[l] < group[most];
+            if best[l] > best[most] || first {
+                most = l;
+            }
         }
+        found.at[part] = group[most] as usize * LANES + most;
+        found.gain[part] = best[most];
     }
-    Steepest { at: group[most] as usize * LANES + most, gain: best[most], gap: sum }
+    found
 }
 
 /// Rows that are gone through side by side: so many that columns are read and written seldom, and so few that the

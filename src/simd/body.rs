@@ -9,7 +9,7 @@ use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use crate::scalar::Index;
 
-pub use super::ascent::{Steepest, add_rows, descend, shares};
+pub use super::ascent::{CANDIDATES, Steepest, add_rows, descend, shares};
 pub use super::games::{contrast, factors, integrate};
 pub use super::maintenance::{
     Partners, between, bounds, cheaper, gaussian, least, lift, mix, update_and_multiply,

@@ -30,7 +30,7 @@ use crate::scalar::Index;
 use body::{Float, Widen};
 use levels::{Level, level};
 
-pub use body::{LANES, Lanes, Partners, Steepest, TILE, WIDTH};
+pub use body::{CANDIDATES, LANES, Lanes, Partners, Steepest, TILE, WIDTH};
 pub use games::{Contrast, Four, GAMES, Games, Round, Rule};
 
 operations! {
@@ -72,11 +72,11 @@ operations! {
         fn sparse_products<I: Index>(
             indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],
         );
-        /// One step of greedy dual ascent for the hinge loss, seen by all entries, each with slope g, dual variable
-        /// a in [0, 1], or in [-1, 0] where the weight is negative, curvature 1/inverse and weight: `g -= c row`, and
-        /// then who is next. The length of `g` must be a multiple of [`LANES`].
+        /// Steps of greedy dual ascent for the hinge loss, [`CANDIDATES`] at most, seen by all entries, each with slope g,
+        /// dual variable a in [0, 1], or in [-1, 0] where the weight is negative, curvature 1/inverse and weight:
+        /// `g -= sum of c[i] rows[i]`, and then who is next. The length of `g` must be a multiple of [`LANES`].
         fn descend(
-            c: f64, row: &[Self], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32],
+            c: &[f64], rows: &[&[Self]], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32],
         ) -> Steepest;
         /// `out += sum of coef[b] rows[b]`, all arithmetic in f64. The length of `out` must be a multiple of [`WIDTH`], and
         /// no row shorter.
