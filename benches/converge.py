@@ -43,9 +43,9 @@ TOLERANCES = (0.3, 0.1, 0.03, 0.01, GAP)
 EXACT = 1e-4  # a relative gap after which no more epochs are tried
 FEW = 60  # epochs of ours, at most, without a certificate
 
-EPOCHS = partial(PegasosClassifier, tol=None)
-CERTIFIED = partial(PegasosClassifier, max_iter=100_000)
-REFERENCE = partial(PegasosClassifier, max_iter=300, tol=1e-5)
+EPOCHS = partial(PegasosClassifier, loss="hinge", tol=None)
+CERTIFIED = partial(PegasosClassifier, loss="hinge", max_iter=100_000)
+REFERENCE = partial(PegasosClassifier, loss="hinge", max_iter=300, tol=1e-5)
 SVC = partial(LinearSVC, loss="hinge", tol=1e-12)
 SGD = partial(SGDClassifier, loss="hinge", tol=None)
 AVERAGED = partial(SGDClassifier, loss="hinge", tol=None, average=True)

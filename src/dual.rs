@@ -116,8 +116,9 @@ pub struct DualAscent<L> {
     due: usize,
     /// What a share of the gap must exceed for its example to be visited in the next pass.
     small: f64,
-    /// The gap that the last pass saw, n times.
+    /// The gap that the last pass saw, n times, and the relative gap that the one before saw.
     seen: f64,
+    before: f64,
     /// `sum_i s_i loss*(-a_i)`, kept up to date, up to rounding.
     conjugates: f64,
     /// The last gap evaluated over the one seen before.
@@ -173,6 +174,7 @@ impl<L: Loss> DualAscent<L> {
             due: 1,
             small: 0.0,
             seen: f64::INFINITY,
+            before: f64::INFINITY,
             conjugates: 0.0,
             left: LEFT,
             glimpsed: f64::INFINITY,
@@ -244,6 +246,7 @@ impl<L: Loss> DualAscent<L> {
         self.passes += 1;
         self.glimpsed = f64::INFINITY;
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
+        self.before = if self.seen.is_finite() { self.estimate() } else { f64::INFINITY };
         self.seen = 0.0;
         let idle = &self.idle;
         if std::mem::take(&mut self.strangers) {
@@ -410,6 +413,17 @@ impl<L: Loss> DualAscent<L> {
         let seen = (self.seen / n).max(0.0);
         let dual = -self.conjugates / n - self.lambda / 2.0 * self.square();
         seen / (dual + seen).max(f64::MIN_POSITIVE)
+    }
+
+    /// After about how many epochs the relative gap will be at most `tol`, if passes go on to lessen it, and to visit as many
+    /// rows, as the last one: infinite where it grew, or nobody knows.
+    pub(crate) fn epochs_to(&self, tol: f64) -> f64 {
+        let gap = self.estimate();
+        let (rate, passes) = (gap / self.before, tol / (gap * self.left.min(1.0)));
+        if !(rate > 0.0 && rate < 1.0) {
+            return f64::INFINITY;
+        }
+        (passes.ln() / rate.ln()).max(0.0) * self.due as f64 / self.idle.len() as f64
     }
 
     /// The mean loss, estimated from the last pass: exact but for what moved meanwhile.

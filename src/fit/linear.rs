@@ -21,6 +21,9 @@ use crate::shards::Shards;
 use crate::threads::side_by_side;
 use crate::trainer::{Report, Trainer};
 
+/// A leap takes at least as long as so many epochs of dual ascent.
+const SOON: f64 = 20.0;
+
 /// Row numbers taken from an order at a time.
 const WINDOW: usize = 256;
 
@@ -275,6 +278,9 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             };
             // What a pass has seen may be far from the truth where every step undoes others.
             if dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far {
+                return Ok((None, true));
+            }
+            if dual.epochs_to(tol) <= SOON {
                 return Ok((None, true));
             }
             let leap = dual.begin_leap(data)?;
