@@ -21,7 +21,7 @@ use crate::shards::Shards;
 use crate::threads::side_by_side;
 use crate::trainer::{Report, Trainer};
 
-/// A leap takes at least as long as so many epochs of dual ascent.
+/// A leap takes at least as long as so many epochs of dual ascent: on a9a, sparse, 70 of those near the end.
 const SOON: f64 = 20.0;
 
 /// Row numbers taken from an order at a time.

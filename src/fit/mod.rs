@@ -21,8 +21,9 @@
 //!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
 //!   long, but its first epoch has little to hold on to. So: one epoch of Pegasos if `lambda n > 1`, none otherwise;
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
-//!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and there are
-//!   few features, a leap ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
+//!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and will be for
+//!   long at the pace of the last pass, and there are few features, a leap
+//!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
 //! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
 //!   whose w is the model where its objective is lower.

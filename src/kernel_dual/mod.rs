@@ -9,8 +9,8 @@
 //!   them until their part of the gap has come down to a twentieth; then bring the scores of all examples up to date, by one
 //!   row of kernel values for each example that has moved in any problem. Problems ascend side by side.
 //! * Kernel values: rows with all examples stay where there is room, and serve all problems and later rounds.
-//! * Among the working set: for the hinge loss of one score one example at a time, the one whose step promises
-//!   most, found by the very pass that makes the step before known to all
+//! * Among the working set: for the hinge loss of one score up to four examples at a time, those whose steps promise
+//!   most, found by the very pass that makes the steps before known to all
 //!   ([`descend`](crate::simd::Simd::descend)). For other losses the [`BLOCK`] with the largest shares
 //!   at a time, by [`Loss::ascend`] in turn. After each sweep a leap to the best point that the last ones point to. Of
 //!   several classes jointly, where few examples and few of their outputs are not settled, these go on by themselves

@@ -44,7 +44,7 @@ use crate::{Error, ErrorKind, threads};
 
 /// Kernel machines take and give back rows of kernel values by the thousand. The system's allocator returns such memory at
 /// once, and its pages are cleared anew when next asked for: with this one the machines of several classes in
-/// `benches/kernels.py` take 0.6 to 0.95 of the time (Linux, glibc).
+/// `benches/kernels.py` take 0.7 to 1 of the time (Linux, glibc).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
