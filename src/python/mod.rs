@@ -42,12 +42,6 @@ use pyo3::prelude::*;
 
 use crate::{Error, ErrorKind, threads};
 
-/// Kernel machines take and give back rows of kernel values by the thousand. The system's allocator returns such memory at
-/// once, and its pages are cleared anew when next asked for: with this one the machines of several classes in
-/// `benches/kernels.py` take 0.7 to 1 of the time (Linux, glibc).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 pyo3::create_exception!(
     pegasos,
     InternalError,

@@ -18,8 +18,6 @@ mod intercept;
 mod kernels;
 mod laws;
 mod machines;
-// Counts bytes by an allocator of its own, of which there can be but one.
-#[cfg(not(feature = "python"))]
 mod memory;
 mod metric;
 #[cfg(feature = "files")]
