@@ -398,8 +398,8 @@ def test_an_interrupted_epoch_has_no_objective(run_script):
 import numpy as np
 from pegasos import KernelPegasosClassifier
 random = np.random.default_rng(0)
-X = random.normal(size=(3000, 20))
-y = (X[:, 0] * X[:, 1] + random.normal(size=3000) > 0).astype(int)
+X = random.normal(size=(6000, 20))
+y = (X[:, 0] * X[:, 1] + random.normal(size=6000) > 0).astype(int)
 model = KernelPegasosClassifier(alpha=1e-7, tol=1e-12, multi_class="ovr", verbose=1)
 interrupt(0.7, lambda: model.fit(X, y))
 print(len(model.loss_curve_), len(model.objective_curve_), len(model.dual_objective_curve_), model.objective_)
