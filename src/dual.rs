@@ -116,8 +116,9 @@ pub struct DualAscent<L> {
     due: usize,
     /// What a share of the gap must exceed for its example to be visited in the next pass.
     small: f64,
-    /// The gap that the last pass saw, n times, and the relative gap that the one before saw.
+    /// The gap that the last pass saw, n times.
     seen: f64,
+    /// The relative gap that the pass before saw; NaN where there was none.
     before: f64,
     /// `sum_i s_i loss*(-a_i)`, kept up to date, up to rounding.
     conjugates: f64,
@@ -174,7 +175,7 @@ impl<L: Loss> DualAscent<L> {
             due: 1,
             small: 0.0,
             seen: f64::INFINITY,
-            before: f64::INFINITY,
+            before: f64::NAN,
             conjugates: 0.0,
             left: LEFT,
             glimpsed: f64::INFINITY,
@@ -246,7 +247,7 @@ impl<L: Loss> DualAscent<L> {
         self.passes += 1;
         self.glimpsed = f64::INFINITY;
         self.small = if self.seen.is_finite() { SMALL * self.seen / self.due as f64 } else { 0.0 };
-        self.before = if self.seen.is_finite() { self.estimate() } else { f64::INFINITY };
+        self.before = self.estimate();
         self.seen = 0.0;
         let idle = &self.idle;
         if std::mem::take(&mut self.strangers) {
@@ -415,15 +416,19 @@ impl<L: Loss> DualAscent<L> {
         seen / (dual + seen).max(f64::MIN_POSITIVE)
     }
 
-    /// After about how many epochs the relative gap will be at most `tol`, if passes go on to lessen it, and to visit as many
-    /// rows, as the last one: infinite where it grew, or nobody knows.
+    /// After about how many epochs [`may_be_solved`](DualAscent::may_be_solved) will say so, if each pass goes on to lessen the
+    /// gap as much as the last one, and to visit as many rows: infinite where it grew, or nobody knows.
     pub(crate) fn epochs_to(&self, tol: f64) -> f64 {
+        if self.free.as_ref().is_some_and(|free| free.imbalance() > tol) {
+            return f64::INFINITY;
+        }
         let gap = self.estimate();
-        let (rate, passes) = (gap / self.before, tol / (gap * self.left.min(1.0)));
+        let rate = gap / self.before;
         if !(rate > 0.0 && rate < 1.0) {
             return f64::INFINITY;
         }
-        (passes.ln() / rate.ln()).max(0.0) * self.due as f64 / self.idle.len() as f64
+        let passes = (tol / (gap * self.left)).ln() / rate.ln();
+        passes.max(0.0) * self.due as f64 / self.idle.len() as f64
     }
 
     /// The mean loss, estimated from the last pass: exact but for what moved meanwhile.

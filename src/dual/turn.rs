@@ -83,8 +83,7 @@ impl<L: Loss> DualAscent<L> {
         self.turn.due = true;
         self.wake_all();
         (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
-        self.before = f64::INFINITY;
-        (self.glimpsed, self.hope) = (f64::INFINITY, HOPE);
+        (self.before, self.glimpsed, self.hope) = (f64::NAN, f64::INFINITY, HOPE);
         self.narrow = Narrow::default();
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rescue::Fallback;
-use super::{Ascent, FAR, LEAP_AFTER, MOST, Policy, Problem, UNKNOWN};
+use super::{Ascent, Policy, Problem, UNKNOWN};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
 use crate::evaluation::Evaluation;
@@ -21,9 +21,6 @@ use crate::shards::Shards;
 use crate::threads::side_by_side;
 use crate::trainer::{Report, Trainer};
 
-/// A leap takes at least as long as so many epochs of dual ascent: on a9a, sparse, 70 of those near the end.
-const SOON: f64 = 20.0;
-
 /// Row numbers taken from an order at a time.
 const WINDOW: usize = 256;
 
@@ -38,7 +35,7 @@ pub struct LinearProblems<S: Scalar, L: Loss> {
     /// Whether the intercept is not regularised: then there is nothing but dual ascent.
     free: bool,
     epoch: Option<Epoch<S, L>>,
-    stage: Stage<S>,
+    pub(super) stage: Stage<S>,
 }
 
 /// A trainer, and dual ascent where that goes on in its stead.
@@ -82,7 +79,7 @@ struct Sharded<S: Scalar, L: Loss> {
 
 /// What is under way beside an epoch of Pegasos.
 #[derive(Default)]
-enum Stage<S> {
+pub(super) enum Stage<S> {
     #[default]
     None,
     /// Certificates of all trainers, and the next row.
@@ -260,34 +257,6 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         let reports = side_by_side(copies, |_, copies| copies.go_on(data, &pieces));
         *sums = reports.into_iter().collect::<Result<_, _>>()?;
         Ok(pieces.iter().map(|piece| piece.len()).sum())
-    }
-
-    /// Begins the leaps of problems that are far from solved.
-    fn begin_leaps(
-        &mut self,
-        data: &Examples<'_, S>,
-        tol: f64,
-    ) -> Result<Vec<(Option<Descent>, bool)>, Error> {
-        // Where dual ascent has not got there by itself, it is time to.
-        let patient = self.climbed <= LEAP_AFTER as u64;
-        let far = if patient { (FAR * tol).min(MOST) } else { tol };
-        let begin = |part: &mut Part<S, L>| {
-            let may_leap = |dual: &&mut DualAscent<L>| part.solved.is_none() && dual.may_leap(data);
-            let Some(dual) = part.dual.as_mut().filter(may_leap) else {
-                return Ok((None, true));
-            };
-            // What a pass has seen may be far from the truth where every step undoes others.
-            if dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far {
-                return Ok((None, true));
-            }
-            if dual.epochs_to(tol) <= SOON {
-                return Ok((None, true));
-            }
-            let leap = dual.begin_leap(data)?;
-            let landed = leap.is_none();
-            Ok((leap, landed))
-        };
-        self.parts.iter_mut().map(begin).collect()
     }
 }
 
@@ -584,32 +553,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
-        if !matches!(self.stage, Stage::Leap(_)) {
-            self.stage = Stage::Leap(self.begin_leaps(data, tol)?);
-        }
-        // D must be higher than where a late leap began, within the tolerance maybe.
-        let tol = if self.climbed > LEAP_AFTER as u64 { tol / FAR } else { tol };
-        let parts = &self.parts;
-        let Stage::Leap(leaps) = &mut self.stage else {
-            unreachable!("it was just begun");
-        };
-        side_by_side(leaps, |k, (leap, landed)| {
-            if let (Some(leap), Some(dual), false) = (leap, &parts[k].dual, *landed) {
-                *landed = !dual.leap_on(data, leap, tol);
-            }
-        });
-        if leaps.iter().any(|(_, landed)| !landed) {
-            return Ok(true);
-        }
-        self.frozen = None;
-        if let Stage::Leap(leaps) = std::mem::take(&mut self.stage) {
-            for (part, (leap, _)) in self.parts.iter_mut().zip(leaps) {
-                if let (Some(dual), Some(leap)) = (&mut part.dual, leap) {
-                    dual.end_leap(data, leap);
-                }
-            }
-        }
-        Ok(false)
+        self.leap_on(data, tol)
     }
 
     fn end_ascent(&mut self, _: &Examples<'_, S>) -> Result<(), Error> {

@@ -41,6 +41,7 @@
 //! 0.12 s. `benches/converge.py` has the comparison with other packages.
 
 mod kernel;
+mod leaps;
 mod linear;
 mod policy;
 mod refit;
@@ -63,7 +64,7 @@ pub use refit::Solving;
 #[cfg(feature = "files")]
 pub(crate) use refit::{ROUGH, most_epochs, worth};
 
-/// Epochs of dual ascent after which a fit tries to leap; the head of this file says why.
+/// Epochs of dual ascent after which a fit tries to leap; the head of this file says why, `leaps.rs` which problems do.
 const LEAP_AFTER: usize = 5;
 
 /// How many times the tolerance the gap must be for a leap to be worth its time, or for it to be plain without an

@@ -31,6 +31,7 @@ pub fn descend<P: Processor, S: Float>(
     inverse: &[f32],
     weight: &[f32],
 ) -> Steepest {
+    debug_assert!(rows.len() <= CANDIDATES, "{} rows", rows.len());
     let of = (a, inverse, weight);
     match rows.len() {
         0 => descend_by::<P, S, 0>(p, c, rows, g, of),

@@ -480,3 +480,21 @@ fn auto_reaches_the_tolerance_with_kernels() {
     law(HINGE, &Problem::new(400, 5, 62));
     law(FOUR, &Problem::of_classes(400, 5, 4, 62));
 }
+
+/// Where ascent is still far from the tolerance when a leap might come, and soon there all the same, a fit is nothing but
+/// ascent.
+#[test]
+fn no_leap_where_ascent_is_soon_there() {
+    let problem = Problem::new(2000, 20, 57).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 0.5 / 2000.0, ..Params::default() };
+    let run = |solver, max_epochs| {
+        let policy = Policy { tol: Some(1e-3), max_epochs, solver, ..Policy::default() };
+        course(&mut Fit::new(at_zero::<f64, _>(&[HINGE], 20, params), policy), &data, usize::MAX)
+    };
+    let (five, _) = run(Solver::Dual, 5);
+    assert!(five[4].certificate.relative_gap() > 0.1, "{:?}", five[4]);
+    let ((auto, outcome), (dual, _)) = (run(Solver::Auto, 100), run(Solver::Dual, 100));
+    assert_eq!(outcome, Outcome::Reached);
+    assert_eq!(bits(&auto), bits(&dual));
+}
