@@ -482,16 +482,15 @@ impl<L: Loss> DualAscent<L> {
         (0..self.len()).map(conjugate).sum()
     }
 
-    /// Looks for a better point by Newton's method on a smoothed loss, and goes on from there if it has
-    /// found one; says whether. For losses of one score and few features only (elsewhere it finds
-    /// nothing, at once): some dozen passes and factors in O(d^3). Worth its time where epoch after epoch
-    /// the gap has hardly moved.
+    /// Looks for a better point by Newton's method on a smoothed loss, and goes on from there if it has found one; says whether.
+    /// For losses of one score and few features only (elsewhere it finds nothing, at once): some dozen passes and factors in
+    /// O(d^3). Worth its time where epoch after epoch the gap has hardly moved.
     pub fn leap<S: Scalar>(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
         let Some(mut leap) = self.begin_leap(data)? else {
             return Ok(false);
         };
         while self.leap_on(data, &mut leap, tol) {}
-        Ok(self.end_leap(data, leap))
+        Ok(self.end_leap(data, leap)?.is_some())
     }
 
     /// Whether there is a [`leap`](DualAscent::leap) to make.
@@ -519,17 +518,21 @@ impl<L: Loss> DualAscent<L> {
         leap.step(&self.loss, self.lambda, data, tol)
     }
 
-    /// Goes on from where a leap has come to, if D is higher there; says whether.
-    pub(crate) fn end_leap<S: Scalar>(&mut self, data: &Examples<'_, S>, leap: Descent) -> bool {
+    /// Goes on from where a leap has come to, if D is higher there: the certificate of that point.
+    pub(crate) fn end_leap<S: Scalar>(
+        &mut self,
+        data: &Examples<'_, S>,
+        leap: Descent,
+    ) -> Result<Option<Certificate>, Error> {
         let before = self.dual_value(data);
         let Some(mut point) = leap.finish() else {
-            return false;
+            return Ok(None);
         };
         let free = self.free.clone();
         if let Some(free) = &mut self.free
             && free.land(self.lambda, data, &mut point).is_err()
         {
-            return false;
+            return Ok(None);
         }
         let Point { dual, w, .. } = point;
         let dual = Table::column(dual);
@@ -537,12 +540,13 @@ impl<L: Loss> DualAscent<L> {
         if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
             self.wake_all();
+            let certificate = self.certificate(data)?;
             (self.left, self.hope) = (LEFT, HOPE);
-            return true;
+            return Ok(Some(certificate));
         }
         (self.dual, self.w) = old;
         self.free = free;
-        false
+        Ok(None)
     }
 
     /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many

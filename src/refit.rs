@@ -386,7 +386,7 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
             *leap = Some(begun);
             return Ok(true);
         }
-        ascent.end_leap(&data, begun);
+        ascent.end_leap(&data, begun)?;
         Ok(false)
     }
 

@@ -14,12 +14,13 @@ use crate::threads::side_by_side;
 /// at lambda = 1e-4 takes as long as 70 of the epochs that are left there.
 const SOON: f64 = 20.0;
 
-impl<S: Scalar, L: Loss> LinearProblems<S, L> {
+impl<S: Scalar, L: Loss + Send> LinearProblems<S, L> {
     /// Goes on with the leaps, from their beginning if none is under way; says whether there is more to do.
     pub(super) fn leap_on(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
         if !matches!(self.stage, Stage::Leap(_)) {
             self.stage = Stage::Leap(self.begin_leaps(data, tol)?);
         }
+        let wanted = tol;
         // D must be higher than where a late leap began, within the tolerance maybe.
         let tol = if self.climbed > LEAP_AFTER as u64 { tol / FAR } else { tol };
         let parts = &self.parts;
@@ -35,13 +36,21 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             return Ok(true);
         }
         self.frozen = None;
-        if let Stage::Leap(leaps) = std::mem::take(&mut self.stage) {
-            for (part, (leap, _)) in self.parts.iter_mut().zip(leaps) {
-                if let (Some(dual), Some(leap)) = (&mut part.dual, leap) {
-                    dual.end_leap(data, leap);
-                }
+        let Stage::Leap(leaps) = std::mem::take(&mut self.stage) else {
+            return Ok(false);
+        };
+        let mut landings: Vec<_> = self.parts.iter_mut().zip(leaps).collect();
+        let land = |_, (part, (leap, _)): &mut (&mut Part<S, L>, (Option<Descent>, bool))| {
+            if let (Some(dual), Some(leap)) = (&mut part.dual, leap.take())
+                && let Some(certificate) = dual.end_leap(data, leap)?
+            {
+                // Steps from here may raise the objective before they lower it.
+                part.last = certificate;
+                part.solved = (certificate.relative_gap() <= wanted).then_some(certificate);
             }
-        }
+            Ok::<_, Error>(())
+        };
+        side_by_side(&mut landings, land).into_iter().collect::<Result<(), _>>()?;
         Ok(false)
     }
 

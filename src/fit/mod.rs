@@ -38,7 +38,7 @@
 //! 0.1% after one more of Pegasos; at lambda n = 6 the two are 5% and 0.06%. From nothing dual ascent took 0.40
 //! and 0.51 s there, the rule 0.30 and 0.40. On news20 (lambda n = 0.1) dual ascent takes 21 epochs; Pegasos does
 //! not get there. Without the leap a9a at lambda = 1e-6 takes 0.92 s and 544 epochs' worth of visits, with it
-//! 0.19 s. `benches/converge.py` has the comparison with other packages.
+//! 0.09 s. `benches/converge.py` has the comparison with other packages.
 
 mod kernel;
 mod leaps;

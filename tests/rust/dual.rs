@@ -342,6 +342,25 @@ fn a_leap_lands_higher_or_not_at_all() {
     assert!(wrong.leap(&data, 1e-3).is_err());
 }
 
+/// Where the regularisation is weak, a leap is there in one go.
+#[test]
+fn leaps_land_within_the_tolerance() {
+    for (n, d, seed) in [(2000, 20, 41), (300, 40, 42), (4000, 5, 43)] {
+        let problem = Problem::new(n, d, seed).unweighted();
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        for loss in LOSSES {
+            for weak in [0.1, 1e-3] {
+                let of = Binary { loss, positive: 1 };
+                let mut dual = DualAscent::new(of, weak / n as f64, n, d, 0.0).unwrap();
+                dual.solve(&data, 1e-3, 3, 0).unwrap();
+                dual.leap(&data, 1e-3).unwrap();
+                let gap = dual.certificate(&data).unwrap().relative_gap();
+                assert!(gap <= 1e-3, "{loss:?}, {n} x {d}, lambda n = {weak}: {gap:e}");
+            }
+        }
+    }
+}
+
 /// The k-th column of k pieces.
 #[test]
 fn dual_ascent_takes_repeated_columns() {
