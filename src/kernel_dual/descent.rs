@@ -9,7 +9,7 @@
 //! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
 
 use super::trail::{Point, Trail};
-use super::working::{Among, Found, Gain, Job};
+use super::working::{Among, Found, Gain, Job, Room};
 use super::{KernelAscent, SLOW, WORKING};
 use crate::error::Error;
 use crate::examples::Examples;
@@ -112,6 +112,11 @@ impl<S: Scalar> Descent<S> {
         self.slots.fill(NOWHERE);
     }
 
+    /// Leaves its room to others.
+    pub(super) fn give_back(&mut self, room: &Room<S>) {
+        room.give(std::mem::take(&mut self.near));
+    }
+
     /// Whose step promises most, and how much.
     fn best(&self) -> (usize, f64) {
         let Steepest { at, gain, .. } = self.next;
@@ -202,7 +207,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             narrow: Vec::new(),
             inverse: Vec::new(),
             weight: Vec::new(),
-            near: Vec::new(),
+            near: self.room.take(),
             slots: vec![NOWHERE; set.len()],
             next: Steepest::default(),
             first: 0.0,

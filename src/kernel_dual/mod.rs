@@ -59,7 +59,7 @@ use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
 use survey::{Part, Sums};
 use values::{Cached, Grid, Raised, Spread, vectors_of};
-use working::{Among, Found, Gain, Job};
+use working::{Among, Found, Gain, Job, Room};
 
 /// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
@@ -121,6 +121,7 @@ pub struct KernelAscent<S, L> {
     cached: Cached<S>,
     /// All rows as vectors, where several problems need them.
     all: Option<Arc<Vectors<S>>>,
+    room: Room<S>,
     /// How many examples of a problem a round ascends among at most, and how many kernel values side by side.
     most: usize,
     together: usize,
@@ -226,6 +227,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             cached: Cached::new(n, if whole { cache } else { cache / 2 })?,
             numbers,
             all: None,
+            room: Room::default(),
             labels,
             dual,
             scores,
@@ -406,7 +408,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
                 if next < jobs.len() {
                     self.round = Some(Round::Search { jobs, next, found, gains });
-                } else if gains.is_empty() {
+                    return Ok(true);
+                }
+                self.room.clear();
+                if gains.is_empty() {
                     self.before.clear();
                 } else {
                     self.begin_spread(data, gains)?;

@@ -1,6 +1,6 @@
 //! Working sets: the kernel values among them, and the search for better dual variables.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::KernelAscent;
 use super::blocks::Blocks;
@@ -91,6 +91,43 @@ pub(super) struct Among<S> {
     slots: Vec<u32>,
     values: Vec<S>,
     pub stride: usize,
+}
+
+/// Room for kernel values that others have done with: memory that is new costs as much as the values in it.
+#[derive(Debug)]
+pub(super) struct Room<S>(Mutex<Vec<Vec<S>>>);
+
+impl<S> Default for Room<S> {
+    fn default() -> Self {
+        Room(Mutex::default())
+    }
+}
+
+/// A copy has its own.
+impl<S> Clone for Room<S> {
+    fn clone(&self) -> Self {
+        Room::default()
+    }
+}
+
+impl<S> Room<S> {
+    fn rooms(&self) -> MutexGuard<'_, Vec<Vec<S>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take(&self) -> Vec<S> {
+        self.rooms().pop().unwrap_or_default()
+    }
+
+    pub fn give(&self, mut room: Vec<S>) {
+        room.clear();
+        self.rooms().push(room);
+    }
+
+    /// Nobody needs any for now.
+    pub fn clear(&self) {
+        self.rooms().clear();
+    }
 }
 
 impl<S: Scalar> Among<S> {
@@ -200,12 +237,16 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let apart = self.loss.hinge_sign(job.problem, self.labels[0]).is_some();
         match search {
             Search::New if apart => {
-                job.search = Search::One(Box::new(self.begin_descent(data, job)))
+                job.among.values = self.room.take();
+                job.search = Search::One(Box::new(self.begin_descent(data, job)));
             }
             Search::New => job.search = Search::Block(Box::new(self.begin_blocks(data, job))),
             Search::One(mut descent) => {
                 if self.descend(data, job, &mut descent, size)? {
-                    return Ok(Some(self.after_descent(job, &descent)));
+                    let found = self.after_descent(job, &descent);
+                    descent.give_back(&self.room);
+                    self.room.give(std::mem::take(&mut job.among.values));
+                    return Ok(Some(found));
                 }
                 job.search = Search::One(descent);
             }
