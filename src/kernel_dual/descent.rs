@@ -8,9 +8,11 @@
 //!   who takes part is chosen anew. So a step costs as much as there are examples that matter.
 //! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
 
+use super::near::Near;
 use super::trail::{Point, Trail};
 use super::working::{Among, Found, Gain, Job, Room};
 use super::{KernelAscent, SLOW, WORKING};
+use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
@@ -35,11 +37,12 @@ const EASY: usize = 2;
 const FEW: usize = TILE;
 const MORE: usize = GROUP;
 
+/// Rows that are computed at a time where all slopes are made up for.
+const SOME: usize = 4 * GROUP;
+
 /// Whose step promises less than this part of the best one is passed over. With 0 letter, usps and covtype15k of
 /// `benches/kernels.py` take as long; with eight parts instead of four, too; with one step a pass 1.02 to 1.9 times as long.
 const WORTH: f64 = 0.1;
-
-const NOWHERE: u32 = u32::MAX;
 
 /// Greedy steps for the hinge loss of one score. Slopes and dual variables are multiplied by the signs of the examples, so
 /// that kernel values are as they are: a is in [0, 1] or in [-1, 0], and a slope is its sign less the score.
@@ -60,9 +63,8 @@ pub(super) struct Descent<S> {
     narrow: Vec<f32>,
     inverse: Vec<f32>,
     weight: Vec<f32>,
-    /// Rows of kernel values with these, where not all take part: of which of the set each stands where.
-    near: Vec<S>,
-    slots: Vec<u32>,
+    /// Rows of kernel values with these, where not all take part.
+    near: Near<S>,
     next: Steepest,
     /// The gap of those who take part when they began to, and that of all.
     first: f64,
@@ -108,13 +110,12 @@ impl<S: Scalar> Descent<S> {
         (self.now, self.active) = (now, active);
         // Where a few sweeps do, looking back is not worth its time.
         (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
-        self.near.clear();
-        self.slots.fill(NOWHERE);
+        self.near.clear(stride);
     }
 
     /// Leaves its room to others.
     pub(super) fn give_back(&mut self, room: &Room<S>) {
-        room.give(std::mem::take(&mut self.near));
+        self.near.give_back(room);
     }
 
     /// Whose step promises most, and how much.
@@ -126,6 +127,11 @@ impl<S: Scalar> Descent<S> {
 
     fn all_take_part(&self) -> bool {
         self.active.len() == self.a.len()
+    }
+
+    /// Whether the k-th can step without another kernel value.
+    fn can_step(&self, among: &Among<S>, k: usize) -> bool {
+        if self.near.computes && !self.all_take_part() { self.near.has(k) } else { among.has(k) }
     }
 
     /// Who should take part, given the shares of all.
@@ -207,8 +213,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             narrow: Vec::new(),
             inverse: Vec::new(),
             weight: Vec::new(),
-            near: self.room.take(),
-            slots: vec![NOWHERE; set.len()],
+            near: Near::new(self.kernel, self.n_features, set.len(), &self.room),
             next: Steepest::default(),
             first: 0.0,
             last_gap: f64::INFINITY,
@@ -265,7 +270,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let stuck = gain <= 0.0 || at >= descent.active.len();
             let last = descent.steps >= most_steps;
             if there || stuck || last {
-                self.sync(&job.among, descent);
+                let computed = self.sync(data, &mut job.among, descent)?;
+                left = left.saturating_sub(computed);
                 let idle = descent.synced == descent.steps;
                 descent.synced = descent.steps;
                 let gap = self.regroup(descent, &weights);
@@ -284,17 +290,19 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
             left -= 1;
             let k = descent.active[at] as usize;
-            if !job.among.has(k) {
+            if !descent.can_step(&job.among, k) {
                 let x = data.rows();
                 let most = if x.n_features() < 64 { FEW } else { MORE };
                 let wanted = promising(descent, at, &job.among, most);
-                let computed = job.among.fetch(self.kernel, x, &self.cached, wanted.into_iter())?;
-                left = left.saturating_sub(computed);
+                left = left.saturating_sub(wanted.len());
+                let all = descent.all_take_part();
+                let Descent { near, active, .. } = &mut *descent;
+                self.fetch(x, &mut job.among, near, (active, all), wanted)?;
             }
             // The best is the first: whether it moves says whether anything can.
             let (mut places, mut count) = ([at; CANDIDATES], 1);
             for (other, promise) in descent.next.at.into_iter().zip(descent.next.gain) {
-                let there = |&k: &u32| job.among.has(k as usize);
+                let there = |&k: &u32| descent.can_step(&job.among, k as usize);
                 let worth = other != at && promise > WORTH * gain;
                 if worth && descent.active.get(other).is_some_and(there) {
                     places[count] = other;
@@ -335,7 +343,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         weights: &[f64],
     ) -> Result<(), Error> {
         let all = descent.all_take_part();
-        let Descent { sign, a, factor, active, now, near, slots, trail, .. } = descent;
+        let Descent { sign, a, factor, active, now, near, trail, .. } = descent;
         let stride = now.len();
         let own = |f: &dyn Fn(usize) -> f64| active.iter().map(|&k| f(k as usize)).collect();
         let (mut dual, weights): (Vec<f64>, Vec<f64>) = (own(&|k| a[k]), own(&|k| weights[k]));
@@ -354,18 +362,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     *a = inside;
                 }
             }
-            let some = outside.iter().copied();
-            job.among.fetch(self.kernel, data.rows(), &self.cached, some)?;
+            self.fetch(data.rows(), &mut job.among, near, (active, all), outside.clone())?;
+            let among = &job.among;
             if !all {
-                for &k in &outside {
-                    let row = job.among.row(&self.cached, k);
-                    bring_near(row, active, stride, near, &mut slots[k]);
-                }
+                outside.iter().for_each(|&k| near.find(k, || among.row(&self.cached, k), active));
             }
-            let row = |&k: &usize| match all {
-                true => job.among.row(&self.cached, k),
-                false => &near[slots[k] as usize * stride..][..stride],
-            };
+            let row = |&k: &usize| if all { among.row(&self.cached, k) } else { near.row(k) };
             let rows: Vec<&[S]> = outside.iter().map(row).collect();
             S::add_rows(&changes, &rows, &mut there.scores);
             Ok(!outside.is_empty())
@@ -383,6 +385,21 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(())
     }
 
+    /// Makes sure of the kernel values that steps of these need, `active` taking part, which may be all of the set.
+    fn fetch(
+        &self,
+        x: &Matrix<'_, S>,
+        among: &mut Among<S>,
+        near: &mut Near<S>,
+        (active, all): (&[u32], bool),
+        wanted: Vec<usize>,
+    ) -> Result<(), Error> {
+        if near.computes && !all {
+            return near.compute(self.kernel, x, among, active, wanted);
+        }
+        among.fetch(self.kernel, x, &self.cached, wanted.into_iter()).map(drop)
+    }
+
     /// Steps of a few who take part, one after the other, of which the slopes of all learn then. Says whether the first has
     /// moved.
     fn step(
@@ -393,19 +410,18 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         weights: &[f64],
     ) -> bool {
         let all = descent.all_take_part();
-        let Descent { now, narrow, inverse, weight, near, slots, active, .. } = descent;
-        let stride = now.len();
+        let Descent { now, narrow, inverse, weight, near, active, .. } = descent;
         let row = |k: usize| among.row(&self.cached, k);
         if !all {
             for &at in places {
                 let k = active[at] as usize;
-                bring_near(row(k), active, stride, near, &mut slots[k]);
+                near.find(k, || row(k), active);
             }
         }
         let mut rows: [&[S]; CANDIDATES] = [&[]; CANDIDATES];
         for (out, &at) in rows.iter_mut().zip(places) {
             let k = active[at] as usize;
-            *out = if all { row(k) } else { &near[slots[k] as usize * stride..][..stride] };
+            *out = if all { row(k) } else { near.row(k) };
         }
         let mut changes = [0.0; CANDIDATES];
         for (i, &at) in places.iter().enumerate() {
@@ -427,15 +443,26 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         changes[0] != 0.0
     }
 
-    /// Makes up for what has moved since all slopes were known.
-    fn sync(&self, among: &Among<S>, descent: &mut Descent<S>) {
+    /// Makes up for what has moved since all slopes were known. Returns how many rows of kernel values were computed.
+    fn sync(
+        &self,
+        data: &Examples<'_, S>,
+        among: &mut Among<S>,
+        descent: &mut Descent<S>,
+    ) -> Result<usize, Error> {
         let len = descent.a.len();
         let change = |k: &usize| descent.factor[*k] * (descent.known[*k] - descent.a[*k]);
         let moved: Vec<usize> = (0..len).filter(|k| change(k) != 0.0).collect();
         let changes: Vec<f64> = moved.iter().map(change).collect();
+        let mut computed = 0;
+        for part in moved.chunks(SOME) {
+            let part = part.iter().copied();
+            computed += among.fetch(self.kernel, data.rows(), &self.cached, part)?;
+        }
         let rows: Vec<&[S]> = moved.iter().map(|&k| among.row(&self.cached, k)).collect();
         S::add_rows(&changes, &rows, &mut descent.slope);
         descent.known.clone_from(&descent.a);
+        Ok(computed)
     }
 
     pub(super) fn after_descent(&self, job: &Job<S>, descent: &Descent<S>) -> Found {
@@ -461,22 +488,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 }
 
-/// Makes sure of the kernel values of a row with those who take part; the slot says where they stand.
-fn bring_near<S: Scalar>(
-    row: &[S],
-    active: &[u32],
-    stride: usize,
-    near: &mut Vec<S>,
-    slot: &mut u32,
-) {
-    if *slot == NOWHERE {
-        *slot = (near.len() / stride) as u32;
-        let len = near.len() + stride;
-        near.extend(active.iter().map(|&j| row[j as usize]));
-        near.resize(len, S::default());
-    }
-}
-
 /// Who is next and has no row yet, and those of the others without that promise most.
 fn promising<S: Scalar>(
     descent: &Descent<S>,
@@ -487,7 +498,7 @@ fn promising<S: Scalar>(
     let mut others = Vec::new();
     for (l, &k) in descent.active.iter().enumerate() {
         let k = k as usize;
-        if !among.has(k) && l != at {
+        if !descent.can_step(among, k) && l != at {
             let low = if descent.sign[k] < 0.0 { -1.0 } else { 0.0 };
             let (slope, a) = (descent.now[l], descent.a[k]);
             let to = (a + f64::from(descent.inverse[l]) * slope).clamp(low, low + 1.0);

@@ -34,6 +34,7 @@ mod cells;
 mod contest;
 mod descent;
 mod face;
+mod near;
 mod survey;
 mod trail;
 mod values;

@@ -145,6 +145,11 @@ impl<S: Scalar> Among<S> {
         self.set.len()
     }
 
+    /// Which row of the data the k-th is.
+    pub fn number(&self, k: usize) -> usize {
+        self.numbers[k]
+    }
+
     /// About how many kernel values there may be, of which nobody else knows.
     pub fn most(&self) -> usize {
         self.stride * if self.all { NEAR.min(self.len()) } else { self.len() }
