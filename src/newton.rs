@@ -402,7 +402,7 @@ impl Descent {
             lambda * (linear + t * square) + sum / data.len() as f64
         };
         let first = derivative(0.0);
-        if !(first < 0.0) {
+        if first >= 0.0 || first.is_nan() {
             return 0.0;
         }
         let t = root(derivative, first);

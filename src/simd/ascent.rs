@@ -7,7 +7,8 @@ use std::array::from_fn;
 
 use super::body::{Float, LANES, Processor, WIDTH};
 
-/// Parts of the entries, lane by lane, of each of which [`descend`] finds the best; and the most rows that it takes.
+/// Parts of the entries, lane by lane, of each of which [`descend`] finds the best; and the most rows that it takes. Where
+/// it looks both ways, there are half as many parts, and of each it finds the best to rise and the best to fall.
 pub const CANDIDATES: usize = 4;
 
 /// What a pass of [`descend`] has found.
@@ -27,33 +28,36 @@ pub fn descend<P: Processor, S: Float>(
     c: &[f64],
     rows: &[&[S]],
     g: &mut [f64],
-    a: &[f32],
-    inverse: &[f32],
-    weight: &[f32],
+    entries: [&[f32]; 3],
+    both: bool,
 ) -> Steepest {
     debug_assert!(rows.len() <= CANDIDATES, "{} rows", rows.len());
-    let of = (a, inverse, weight);
-    match rows.len() {
-        0 => descend_by::<P, S, 0>(p, c, rows, g, of),
-        1 => descend_by::<P, S, 1>(p, c, rows, g, of),
-        2 => descend_by::<P, S, 2>(p, c, rows, g, of),
-        3 => descend_by::<P, S, 3>(p, c, rows, g, of),
-        _ => descend_by::<P, S, CANDIDATES>(p, c, rows, g, of),
+    match (rows.len(), both) {
+        (0, false) => descend_by::<P, S, 0, 1>(p, c, rows, g, entries),
+        (1, false) => descend_by::<P, S, 1, 1>(p, c, rows, g, entries),
+        (2, false) => descend_by::<P, S, 2, 1>(p, c, rows, g, entries),
+        (3, false) => descend_by::<P, S, 3, 1>(p, c, rows, g, entries),
+        (_, false) => descend_by::<P, S, CANDIDATES, 1>(p, c, rows, g, entries),
+        (0, true) => descend_by::<P, S, 0, 2>(p, c, rows, g, entries),
+        (1, true) => descend_by::<P, S, 1, 2>(p, c, rows, g, entries),
+        (2, true) => descend_by::<P, S, 2, 2>(p, c, rows, g, entries),
+        (3, true) => descend_by::<P, S, 3, 2>(p, c, rows, g, entries),
+        (_, true) => descend_by::<P, S, CANDIDATES, 2>(p, c, rows, g, entries),
     }
 }
 
-/// `N` rows, in one pass.
+/// `N` rows, in one pass, with an eye on `W` ways to step.
 #[inline(always)]
-fn descend_by<P: Processor, S: Float, const N: usize>(
+fn descend_by<P: Processor, S: Float, const N: usize, const W: usize>(
     _: P,
     c: &[f64],
     rows: &[&[S]],
     g: &mut [f64],
-    (a, inverse, weight): (&[f32], &[f32], &[f32]),
+    [a, inverse, weight]: [&[f32]; 3],
 ) -> Steepest {
-    let mut best = [-1.0_f64; LANES];
+    let mut best = [[-1.0_f64; LANES]; W];
     // In which group of lanes; as a float, so that it is chosen by the same comparison.
-    let mut group = [0.0_f64; LANES];
+    let mut group = [[0.0_f64; LANES]; W];
     let mut gap = [0.0_f64; LANES];
     let len = g.len();
     let c: [f64; N] = from_fn(|i| c[i]);
@@ -79,16 +83,22 @@ fn descend_by<P: Processor, S: Float, const N: usize>(
             let gain = weight * (to - a) * slope;
             let wanted = if slope > 0.0 { low + 1.0 } else { low };
             gap[l] = weight.mul_add_if_fast::<P>(slope * (wanted - a), gap[l]);
-            let more = gain > best[l];
-            best[l] = if more { gain } else { best[l] };
-            group[l] = if more { number } else { group[l] };
+            for way in 0..W {
+                let own = W == 1 || (slope > 0.0) == (way == 0);
+                let gain = if own { gain } else { -1.0 };
+                let more = gain > best[way][l];
+                best[way][l] = if more { gain } else { best[way][l] };
+                group[way][l] = if more { number } else { group[way][l] };
+            }
         }
         number += 1.0;
     }
     let mut found = Steepest { gap: gap.iter().sum(), ..Steepest::default() };
+    let parts = CANDIDATES / W;
     for part in 0..CANDIDATES {
-        let mut most = part;
-        for l in (part..LANES).step_by(CANDIDATES) {
+        let (best, group) = (&best[part / parts], &group[part / parts]);
+        let mut most = part % parts;
+        for l in (part % parts..LANES).step_by(parts) {
             let first = best[l] == best[most] && group[l] < group[most];
             if best[l] > best[most] || first {
                 most = l;

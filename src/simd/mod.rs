@@ -72,11 +72,12 @@ operations! {
         fn sparse_products<I: Index>(
             indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],
         );
-        /// Steps of greedy dual ascent for the hinge loss, [`CANDIDATES`] at most, seen by all entries, each with slope g,
-        /// dual variable a in [0, 1], or in [-1, 0] where the weight is negative, curvature 1/inverse and weight:
-        /// `g -= sum of c[i] rows[i]`, and then who is next. The length of `g` must be a multiple of [`LANES`].
+        /// Steps of greedy dual ascent for the hinge loss, [`CANDIDATES`] at most, seen by all entries, each with slope g
+        /// and, in this order, dual variable a in [0, 1], or in [-1, 0] where the weight is negative, inverse curvature and
+        /// weight: `g -= sum of c[i] rows[i]`, and then who is next; `both` says that half of these are to be of those whose
+        /// a would rise, and half of the others. The length of `g` must be a multiple of [`LANES`].
         fn descend(
-            c: &[f64], rows: &[&[Self]], g: &mut [f64], a: &[f32], inverse: &[f32], weight: &[f32],
+            c: &[f64], rows: &[&[Self]], g: &mut [f64], entries: [&[f32]; 3], both: bool,
         ) -> Steepest;
         /// `out += sum of coef[b] rows[b]`, all arithmetic in f64. The length of `out` must be a multiple of [`WIDTH`], and
         /// no row shorter.

@@ -207,25 +207,33 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
             let rows: Vec<&[S]> = rows.iter().map(|row| &row[..]).collect();
             let c: Vec<f64> = (0..CANDIDATES).map(|k| 0.375 - 0.25 * k as f64).collect();
             let before: Vec<f64> = numbers(len, 9);
-            for count in 0..=CANDIDATES {
+            for (count, both) in (0..=CANDIDATES).flat_map(|count| [(count, false), (count, true)])
+            {
                 let (c, rows) = (&c[..count], &rows[..count]);
                 let mut g = before.clone();
-                let found = S::descend(c, rows, &mut g, &a, &inverse, &weight);
-                let (mut gains, mut gap) = (vec![], 0.0);
+                let found = S::descend(c, rows, &mut g, [&a, &inverse, &weight], both);
+                let (mut gains, mut rises, mut gap) = (vec![], vec![], 0.0);
                 for k in 0..len {
                     let [a, inverse, weight] = [a[k], inverse[k], weight[k]].map(f64::from);
                     let steps = c.iter().zip(rows).map(|(c, row)| c * row[k].to_f64());
                     let slope = before[k] - steps.sum::<f64>();
                     near(g[k], slope, "slope");
+                    rises.push(g[k] > 0.0);
                     let (low, weight) = (if weight < 0.0 { -1.0 } else { 0.0 }, weight.abs());
                     gains.push(weight * ((a + inverse * slope).clamp(low, low + 1.0) - a) * slope);
                     gap += weight * (slope * (low + 1.0 - a)).max(slope * (low - a));
                 }
                 for (part, (at, gain)) in found.at.into_iter().zip(found.gain).enumerate() {
-                    let own = gains.iter().skip(part).step_by(CANDIDATES);
-                    near(gain, own.copied().fold(0.0, f64::max), "gain");
-                    near(gains[at], gain, "the entry's gain");
-                    assert_eq!(at % CANDIDATES, part);
+                    let parts = if both { CANDIDATES / 2 } else { CANDIDATES };
+                    let own = (part % parts..len).step_by(parts);
+                    let own = own.filter(|&k| !both || rises[k] == (part < parts));
+                    let best = own.map(|k| gains[k]).fold(-1.0, f64::max);
+                    near(gain, best, "gain");
+                    if best >= 0.0 {
+                        near(gains[at], gain, "the entry's gain");
+                        assert!(!both || rises[at] == (part < parts));
+                    }
+                    assert_eq!(at % parts, part % parts);
                 }
                 near(found.gap, gap, "gap");
                 assert!(found.gain.iter().any(|gain| *gain > 0.0), "{level:?} {len}");
