@@ -55,7 +55,7 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::params::check_lambda;
 use crate::scalar::Scalar;
-use crate::threads::side_by_side;
+use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
 use survey::{Part, Sums};
@@ -394,10 +394,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             Some(Round::Search { mut jobs, mut next, mut found, mut gains }) => {
                 let end = side_by_side_to(&jobs, next, self.together);
                 found.resize_with(end - next, || None);
-                let mut tasks: Vec<_> = jobs[next..end].iter_mut().zip(&mut found).collect();
-                let tasks = side_by_side(&mut tasks, |_, (job, found)| match found {
-                    Some(_) => Ok(()),
-                    None => self.search(data, job, rows.max(1)).map(|new| **found = new),
+                // One thread ends one before it begins the next, whose room is still near then.
+                let at_once = if threads::count() > 1 { end - next } else { 1 };
+                let tasks = jobs[next..end].iter_mut().zip(&mut found);
+                let mut tasks: Vec<_> =
+                    tasks.filter(|(_, found)| found.is_none()).take(at_once).collect();
+                let tasks = side_by_side(&mut tasks, |_, (job, found)| {
+                    self.search(data, job, rows.max(1)).map(|new| **found = new)
                 });
                 tasks.into_iter().collect::<Result<(), Error>>()?;
                 if found.iter().all(Option::is_some) {
