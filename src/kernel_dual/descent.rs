@@ -12,6 +12,7 @@
 //! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
 
 use super::near::Near;
+use super::pair::{Coordinate, best_of_two};
 use super::trail::{Point, Trail};
 use super::working::{Among, Found, Gain, Job, Room};
 use super::{KernelAscent, SLOW, WORKING};
@@ -252,7 +253,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// Who is next, without a step.
     fn look_around(&self, descent: &mut Descent<S>) -> Steepest {
         let Descent { now, narrow, inverse, weight, .. } = descent;
-        S::descend(&[], &[], now, [narrow, inverse, weight], self.kernel.by > 0.0)
+        S::descend(&[], &[], now, [narrow, inverse, weight], self.steps_in_pairs())
     }
 
     /// Says whether it is done.
@@ -302,13 +303,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let Descent { near, active, .. } = &mut *descent;
                 self.fetch(x, &mut job.among, near, (active, all), wanted)?;
             }
-            // The best is the first: whether it moves says whether anything can.
             let (mut places, mut count) = ([at; CANDIDATES], 1);
             let first = descent.next.at.iter().position(|other| *other == at).unwrap_or(0);
-            // With an intercept the second is the best of those that go the other way, however little its step alone would
-            // gain: it makes up for what the first one's lifts all scores by.
-            let least = if self.kernel.by > 0.0 { 0.0 } else { WORTH * gain };
-            for part in if self.kernel.by > 0.0 { [2, 1, 3] } else { [1, 2, 3] } {
+            // The second of a pair is the best of those that go the other way, however little its step alone would gain: it
+            // makes up for what the first one's lifts all scores by.
+            let pairs = self.steps_in_pairs();
+            let (least, parts) = if pairs { (0.0, [2, 1, 3]) } else { (WORTH * gain, [1, 2, 3]) };
+            for part in parts {
                 let (other, promise) =
                     (descent.next.at[first ^ part], descent.next.gain[first ^ part]);
                 let there = |&k: &u32| descent.can_step(&job.among, k as usize);
@@ -318,7 +319,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     count += 1;
                 }
             }
-            let moved = self.step(&job.among, descent, &places[..count], &weights);
+            let moved = self.step(&job.among, descent, &places[..count]);
             left = left.saturating_sub(count - 1);
             descent.steps += count;
             if !moved {
@@ -409,15 +410,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         among.fetch(self.kernel, x, &self.cached, wanted.into_iter()).map(drop)
     }
 
-    /// Steps of a few who take part, one after the other, of which the slopes of all learn then. Says whether the first has
-    /// moved.
-    fn step(
-        &self,
-        among: &Among<S>,
-        descent: &mut Descent<S>,
-        places: &[usize],
-        weights: &[f64],
-    ) -> bool {
+    /// Whether examples step in pairs that go opposite ways. With an intercept one that steps alone lifts all scores.
+    fn steps_in_pairs(&self) -> bool {
+        self.kernel.by > 0.0
+    }
+
+    /// Steps of a few who take part, one after the other or in pairs, of which the slopes of all learn then. Says whether any
+    /// has moved.
+    fn step(&self, among: &Among<S>, descent: &mut Descent<S>, places: &[usize]) -> bool {
         let all = descent.all_take_part();
         let Descent { now, narrow, inverse, weight, near, active, .. } = descent;
         let row = |k: usize| among.row(&self.cached, k);
@@ -435,42 +435,36 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut changes = [0.0; CANDIDATES];
         let mut done = 0;
         while done < places.len() {
-            // With an intercept a step of one example alone is short, as it lifts all scores; of two that go opposite ways
-            // one makes up for the other.
-            let slope = |i: usize, changes: &[f64]| {
-                let before = changes.iter().zip(rows);
-                now[places[i]] - before.map(|(c, row)| c * row[places[i]].to_f64()).sum::<f64>()
-            };
-            let pair = self.kernel.by > 0.0 && done + 1 < places.len();
-            let count = if pair { 2 } else { 1 };
-            let of = |i: usize| {
+            let coordinate = |i: usize| {
                 let k = active[places[i]] as usize;
-                let low = if descent.sign[k] < 0.0 { -1.0 } else { 0.0 };
-                let (old, curvature, factor) =
-                    (descent.a[k], descent.curvature[k], descent.factor[k]);
-                Coordinate { slope: slope(i, &changes[..done]), old, low, curvature, factor }
+                let before = changes[..done].iter().zip(rows);
+                let before = before.map(|(c, row)| c * row[places[i]].to_f64()).sum::<f64>();
+                Coordinate {
+                    slope: now[places[i]] - before,
+                    old: descent.a[k],
+                    low: if descent.sign[k] < 0.0 { -1.0 } else { 0.0 },
+                    curvature: descent.curvature[k],
+                    factor: descent.factor[k],
+                }
             };
-            let first = of(done);
-            let mut new = [first.best(first.slope), 0.0];
-            if pair {
-                let across = rows[done + 1][places[done]].to_f64();
-                new = best_of_two(first, of(done + 1), across);
-            }
-            for (i, new) in (done..done + count).zip(new) {
-                let at = places[i];
+            let one = coordinate(done);
+            let (new, gain) = if self.steps_in_pairs() && done + 1 < places.len() {
+                best_of_two(one, coordinate(done + 1), rows[done + 1][places[done]].to_f64())
+            } else {
+                one.best_alone()
+            };
+            descent.dual += self.lambda * self.len() as f64 * gain;
+            for new in new.into_iter().flatten() {
+                let at = places[done];
                 let k = active[at] as usize;
-                let change = new - descent.a[k];
-                let slope = slope(i, &changes[..i]);
+                changes[done] = descent.factor[k] * (new - descent.a[k]);
                 descent.a[k] = new;
                 narrow[at] = new as f32;
-                descent.dual += weights[k] * change * slope
-                    - 0.5 * weights[k] * descent.curvature[k] * change * change;
-                changes[i] = descent.factor[k] * change;
+                done += 1;
             }
-            done += count;
         }
         let (changes, rows) = (&changes[..places.len()], &rows[..places.len()]);
-        let both = self.kernel.by > 0.0;
+        let both = self.steps_in_pairs();
         descent.next = S::descend(changes, rows, now, [narrow, inverse, weight], both);
         changes.iter().any(|change| *change != 0.0)
     }
@@ -520,53 +514,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 }
 
-/// What there is to know of an example that steps.
-#[derive(Clone, Copy)]
-struct Coordinate {
-    slope: f64,
-    old: f64,
-    low: f64,
-    curvature: f64,
-    factor: f64,
-}
-
-impl Coordinate {
-    /// The best dual variable, the others staying what they are, with such a slope.
-    fn best(&self, slope: f64) -> f64 {
-        (self.old + slope / self.curvature).clamp(self.low, self.low + 1.0)
-    }
-
-    /// What a dual variable gains by itself.
-    fn gain(&self, new: f64) -> f64 {
-        let change = new - self.old;
-        self.factor * change * (self.slope - 0.5 * self.curvature * change)
-    }
-}
-
-/// About the best dual variables of two at once, of which the kernel value is this, and none worse than the best of one and
-/// then of the other.
-fn best_of_two(one: Coordinate, other: Coordinate, across: f64) -> [f64; 2] {
-    let first = |b: f64| one.best(one.slope - across * other.factor * (b - other.old));
-    let second = |a: f64| other.best(other.slope - across * one.factor * (a - one.old));
-    let gain = |[a, b]: [f64; 2]| {
-        let cross = across * one.factor * (a - one.old) * other.factor * (b - other.old);
-        one.gain(a) + other.gain(b) - cross
-    };
-    let alone = one.best(one.slope);
-    let in_turn = [alone, second(alone)];
-    let whole = one.curvature * other.curvature;
-    let det = whole - across * across * one.factor * other.factor;
-    if det <= 1e-9 * whole {
-        return in_turn;
-    }
-    // Without bounds; then each learns of the bound of the other.
-    let free = one.slope * other.curvature - across * other.factor * other.slope;
-    let a = (one.old + free / det).clamp(one.low, one.low + 1.0);
-    let a = first(second(a));
-    let both = [a, second(a)];
-    if gain(both) > gain(in_turn) { both } else { in_turn }
-}
-
 /// Who is next and has no row yet, and those of the others without that promise most.
 fn promising<S: Scalar>(
     descent: &Descent<S>,
@@ -592,49 +539,4 @@ fn promising<S: Scalar>(
         others.truncate(most - 1);
     }
     std::iter::once(descent.active[at] as usize).chain(others.into_iter().map(|(_, k)| k)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Beside a hundred steps of each in turn: as good where no bound is met, and never worse than the first two of them.
-    #[test]
-    fn two_step_at_once() {
-        let numbers = |seed: usize| ((seed * 7919 + 13) % 101) as f64 / 101.0;
-        for k in 0..2000 {
-            let [by, across] = [9.0 * numbers(k), 1.8 * numbers(k + 1) - 0.9];
-            let coordinate = |k: usize| {
-                let low = if k.is_multiple_of(2) { 0.0 } else { -1.0 };
-                let factor = 0.1 + 10.0 * numbers(k + 2);
-                let slope = 4.0 * numbers(k + 3) - 2.0;
-                let old = low + numbers(k + 4);
-                Coordinate { slope, old, low, curvature: factor * (1.0 + by), factor }
-            };
-            let (one, other, across) = (coordinate(k), coordinate(3 * k + 1), across + by);
-            let mut in_turn = [one.old, other.old];
-            let value = |[a, b]: [f64; 2]| {
-                let cross = across * one.factor * (a - one.old) * other.factor * (b - other.old);
-                one.gain(a) + other.gain(b) - cross
-            };
-            let found = best_of_two(one, other, across);
-            for turn in 0..1000 {
-                in_turn[0] = one.best(one.slope - across * other.factor * (in_turn[1] - other.old));
-                in_turn[1] = other.best(other.slope - across * one.factor * (in_turn[0] - one.old));
-                if turn == 0 {
-                    assert!(value(found) >= value(in_turn) - 1e-12, "{k}");
-                }
-            }
-            let inside = [one, other].iter().zip(in_turn).all(|(of, a)| {
-                let low = of.low + 1e-6;
-                a > low && a < low + 1.0 - 2e-6
-            });
-            if inside {
-                assert!(value(found) >= value(in_turn) - 1e-9, "{k}: {found:?}, {in_turn:?}");
-            }
-            for (of, a) in [one, other].iter().zip(found) {
-                assert!((of.low..=of.low + 1.0).contains(&a));
-            }
-        }
-    }
 }

@@ -35,6 +35,7 @@ mod contest;
 mod descent;
 mod face;
 mod near;
+mod pair;
 mod survey;
 mod trail;
 mod values;
