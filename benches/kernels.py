@@ -12,6 +12,8 @@ not at hand are reported as missing.
 * Several classes, one pair or one class at a time to a gap of 0.001, jointly to 0.01 (up to C = 100) and 0.001 (up to
   C = 10; beyond that it takes minutes), beside SVC of the same C; on two threads also beside that of
   scikit-learn-intelex, where it is installed.
+* With an intercept, which is the default here and what SVC has, and without: pairs, one class against the rest, and two
+  classes of 1,000 rows of noise.
 * Prediction of 100,000 rows, with the same support vectors and coefficients.
 """
 
@@ -143,6 +145,31 @@ def several(name: str, data: Split, gamma: float, C: float, pairs: int) -> None:
         row(measure, name, setting, medians[at], medians[1], ratio, accuracy[k], score)
 
 
+def intercept(name: str, data: Split, gamma: float, C: float, ways: tuple[str, ...], pairs: int) -> None:
+    X, y, X_test, y_test = data
+    theirs = lambda: SVC(gamma=gamma, C=C, cache_size=1000)
+    ours = lambda way, constant: papers_kernel(
+        gamma=gamma, alpha=1.0 / (C * len(y)), multi_class=way, fit_intercept=constant, solver="auto", tol=1e-3,
+        n_jobs=1, random_state=0,
+    )
+    settings = [(way, constant) for way in ways for constant in (True, False)]
+    times: list[list[float]] = []
+    accuracy: list[float] = []
+    for _ in range(pairs):
+        peer, svc = timed(theirs().fit, X, y)
+        turn, accuracy = [peer], []
+        for way, constant in settings:
+            took, model = timed(ours(way, constant).fit, X, y)
+            turn.append(took)
+            accuracy.append(model.score(X_test, y_test))
+        times.append(turn)
+    medians, every = np.median(times, axis=0), np.array(times)
+    for k, (way, constant) in enumerate(settings):
+        row("with an intercept (s)" if constant else "without one (s)", name, f"{way} C={C:g} gamma={gamma:.3g}",
+            medians[k + 1], medians[0], float(np.median(every[:, 0] / every[:, k + 1])), accuracy[k],
+            svc.score(X_test, y_test))
+
+
 def prediction(name: str, data: Split, gamma: float, rows: int, pairs: int) -> None:
     """SVC's own support vectors, given to both."""
     X, y, X_test, _ = data
@@ -178,6 +205,13 @@ def first(data: Split, n: int) -> Split:
     return X[:n], y[:n], X_test, y_test
 
 
+def noise() -> Split:
+    """Two classes that no row tells apart."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5)).astype(np.float32)
+    return split(X, rng.integers(0, 2, 2000), 1000)
+
+
 def checkerboard() -> Split:
     X, y = make_checkerboard(32_000, 0)
     return split(X.astype(np.float32), y, 16_000)
@@ -186,7 +220,7 @@ def checkerboard() -> Split:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=3, help="timed turns per figure (3)")
-    parser.add_argument("--only", choices=["pass", "exact", "several", "predict"])
+    parser.add_argument("--only", choices=["pass", "exact", "several", "intercept", "predict"])
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     head(
@@ -215,6 +249,21 @@ def main() -> None:
         ]
         mnist = lambda: first(SETS["mnist [0,1]"](), 20_000)
         with_data.append(lambda: several("mnist 20k", mnist(), 0.02, 10.0, 1))
+    if options.only in (None, "intercept"):
+        with_data += [
+            lambda name=name, gamma=gamma, data=data: intercept(
+                name, data(), gamma, 10.0, ("ovo", "ovr"), options.pairs
+            )
+            for name, gamma, data in [
+                ("usps", 1 / 256, SETS["usps [0,1]"]),
+                ("letter", 2 / 16, SETS["letter"]),
+                ("covtype15k", 4 / 54, SETS["covtype15k"]),
+            ]
+        ]
+        with_data += [
+            lambda C=C: intercept("noise", noise(), 0.2, C, ("crammer_singer",), options.pairs)
+            for C in (1.0, 100.0, 10_000.0)
+        ]
     if options.only in (None, "predict"):
         with_data += [
             lambda: prediction("usps 8 or not", eight(SETS["usps [0,1]"]()), 1 / 64, 100_000, options.pairs),
