@@ -3,8 +3,8 @@
 //! * A pass over all who take part brings slopes up to date and finds the best of each of [`CANDIDATES`] parts of them. These
 //!   step one after the other, each knowing of those before it, and the next pass learns of all at once.
 //! * With an intercept all kernel values are raised, and one example alone cannot go far without all scores' going with it: of
-//!   half as many parts a pass finds the best to rise and the best to fall, and these step in pairs, as in Platt (1998). Default
-//!   machines, whose constant is 3, take 0.4 to 0.6 of the time of single steps on the sets of `benches/kernels.py`.
+//!   half as many parts a pass finds the best to rise and the best to fall, and these step in pairs, as in Platt (1998). With
+//!   a constant of 3 that takes 0.4 to 0.6 of the time of single steps (`benches/kernels.py --only intercept`).
 //! * Kernel values are computed as rows are needed: those of the next step with those of some others that promise most.
 //! * Those with the largest shares take part ([`Descent::working`] of them). Of these, who stands at an end of [0, 1] and will
 //!   stay there, as far as the present slopes tell, is put aside. Once the others are done, all slopes are made up for, and
