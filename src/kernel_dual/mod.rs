@@ -60,7 +60,7 @@ use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
 use survey::{Part, Sums};
-use values::{Cached, Grid, Raised, Spread, vectors_of};
+use values::{Cached, Grid, Means, Raised, Spread, vectors_of};
 use working::{Among, Found, Gain, Job, Room};
 
 /// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
@@ -108,6 +108,8 @@ const HALVINGS: i32 = 20;
 #[derive(Clone, Debug)]
 pub struct KernelAscent<S, L> {
     kernel: Raised,
+    /// Which says whether one score steps in pairs.
+    means: Means,
     loss: L,
     lambda: f64,
     n_features: usize,
@@ -224,6 +226,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         Ok(KernelAscent {
             kernel: Raised { kernel, by: 0.0 },
+            means: Means::of(kernel, data.rows(), &numbers)?,
             lambda,
             n_features,
             cached: Cached::new(n, if whole { cache } else { cache / 2 })?,

@@ -26,6 +26,14 @@ const BESIDE: usize = 1 << 27;
 /// Products of this many numbers are not worth a second thread.
 const SMALL: usize = 1 << 20;
 
+/// Examples that [`Means`] are those of.
+const SAMPLE: usize = 64;
+
+/// Kernel values have much in common where that of an example with another is on average more than this part of that with
+/// itself. On one thread, with constants of 0.2 to 1 that raise them, pairs of steps take 0.95 to 1.1 of the time of single
+/// ones on letter and covtype15k where the part is 0.1, 0.9 to 1 at 0.25, 0.65 to 0.95 at 0.5.
+pub const ALIKE: f64 = 0.25;
+
 /// A number for every place and output: [`CHUNK`] places of an output stand side by side, then come those of the next
 /// output; so all that belongs to some places can be had as one slice.
 #[derive(Clone, Debug)]
@@ -155,6 +163,41 @@ pub(super) fn rows_of<S: Scalar>(
 pub(super) struct Raised {
     pub kernel: Kernel,
     pub by: f64,
+}
+
+/// What kernel values of examples with others are on average, and those with themselves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means {
+    others: f64,
+    own: f64,
+}
+
+impl Means {
+    /// By a sample of the examples whose rows have these numbers.
+    pub fn of<S: Scalar>(
+        kernel: Kernel,
+        x: &Matrix<'_, S>,
+        numbers: &[usize],
+    ) -> Result<Self, Error> {
+        let some = numbers.iter().step_by(numbers.len().div_ceil(SAMPLE).max(1));
+        let some: Vec<usize> = some.copied().collect();
+        let (len, stride) = (some.len(), some.len().next_multiple_of(WIDTH));
+        let vectors = vectors_of(Raised { kernel, by: 0.0 }, x, &some)?;
+        let mut values = vec![S::default(); len * stride];
+        rows_of(kernel, x, &vectors, &some, &mut values, stride);
+        let (mut others, mut own) = (0.0, 0.0);
+        for (k, row) in values.chunks(stride.max(1)).enumerate() {
+            own += row[k].to_f64();
+            others += row[..len].iter().map(|value| value.to_f64()).sum::<f64>() - row[k].to_f64();
+        }
+        let len = len.max(1) as f64;
+        Ok(Means { others: others / (len * (len - 1.0).max(1.0)), own: own / len })
+    }
+
+    /// Whether kernel values have much in common, raised by so much.
+    pub fn alike(self, by: f64) -> bool {
+        self.others + by > ALIKE * (self.own + by)
+    }
 }
 
 /// The rows with these numbers as vectors.

@@ -8,7 +8,8 @@ use std::array::from_fn;
 use super::body::{Float, LANES, Processor, WIDTH};
 
 /// Parts of the entries, lane by lane, of each of which [`descend`] finds the best; and the most rows that it takes. Where
-/// it looks both ways, there are half as many parts, and of each it finds the best to rise and the best to fall.
+/// it looks both ways, there are half as many parts, and of each it finds the best to rise and the best to fall: where none
+/// gains by going that way, the one with the smallest slope against it, of those whose bounds let them.
 pub const CANDIDATES: usize = 4;
 
 /// What a pass of [`descend`] has found.
@@ -16,7 +17,8 @@ pub const CANDIDATES: usize = 4;
 pub struct Steepest {
     /// Of each part the entry whose step promises most.
     pub at: [usize; CANDIDATES],
-    /// How much, up to a factor between 1/2 and 1.
+    /// How much, up to a factor between 1/2 and 1; of one that goes against its slope that slope, negated, and minus infinity
+    /// where there is none.
     pub gain: [f64; CANDIDATES],
     /// The sum of all entries' shares in the gap.
     pub gap: f64,
@@ -55,7 +57,7 @@ fn descend_by<P: Processor, S: Float, const N: usize, const W: usize>(
     g: &mut [f64],
     [a, inverse, weight]: [&[f32]; 3],
 ) -> Steepest {
-    let mut best = [[-1.0_f64; LANES]; W];
+    let mut best = [[f64::NEG_INFINITY; LANES]; W];
     // In which group of lanes; as a float, so that it is chosen by the same comparison.
     let mut group = [[0.0_f64; LANES]; W];
     let mut gap = [0.0_f64; LANES];
@@ -84,10 +86,16 @@ fn descend_by<P: Processor, S: Float, const N: usize, const W: usize>(
             let wanted = if slope > 0.0 { low + 1.0 } else { low };
             gap[l] = weight.mul_add_if_fast::<P>(slope * (wanted - a), gap[l]);
             for way in 0..W {
-                let own = W == 1 || (slope > 0.0) == (way == 0);
-                let gain = if own { gain } else { -1.0 };
-                let more = gain > best[way][l];
-                best[way][l] = if more { gain } else { best[way][l] };
+                let value = if W == 1 {
+                    gain
+                } else {
+                    let rises = way == 0;
+                    let can = if rises { a < low + 1.0 } else { a > low };
+                    let value = if (slope > 0.0) == rises { gain } else { -slope.abs() };
+                    if can & (weight > 0.0) { value } else { f64::NEG_INFINITY }
+                };
+                let more = value > best[way][l];
+                best[way][l] = if more { value } else { best[way][l] };
                 group[way][l] = if more { number } else { group[way][l] };
             }
         }
