@@ -86,14 +86,12 @@ fn descend_by<P: Processor, S: Float, const N: usize, const W: usize>(
             let wanted = if slope > 0.0 { low + 1.0 } else { low };
             gap[l] = weight.mul_add_if_fast::<P>(slope * (wanted - a), gap[l]);
             for way in 0..W {
-                let value = if W == 1 {
-                    gain
-                } else {
-                    let rises = way == 0;
-                    let can = if rises { a < low + 1.0 } else { a > low };
-                    let value = if (slope > 0.0) == rises { gain } else { -slope.abs() };
-                    if can & (weight > 0.0) { value } else { f64::NEG_INFINITY }
-                };
+                // Against its slope it loses about as much as that is.
+                let along = if way == 0 { slope } else { -slope };
+                let room = if way == 0 { low + 1.0 - a } else { a - low };
+                let value = if W == 1 || along > 0.0 { gain } else { along };
+                let can = W == 1 || weight * room > 0.0;
+                let value = if can { value } else { f64::NEG_INFINITY };
                 let more = value > best[way][l];
                 best[way][l] = if more { value } else { best[way][l] };
                 group[way][l] = if more { number } else { group[way][l] };
