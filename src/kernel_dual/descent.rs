@@ -322,9 +322,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let (other, promise) =
                     (descent.next.at[first ^ part], descent.next.gain[first ^ part]);
                 let there = |&k: &u32| descent.can_step(&job.among, k as usize);
-                let second = pairs && part == 3 && count < 3;
+                // The second of a second pair has nobody to go with where the first one is not there.
+                let alone = pairs && part == 3 && count < 3;
                 if promise > least
-                    && !second
+                    && !alone
                     && !places[..count].contains(&other)
                     && descent.active.get(other).is_some_and(there)
                 {

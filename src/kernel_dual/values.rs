@@ -30,8 +30,8 @@ const SMALL: usize = 1 << 20;
 const SAMPLE: usize = 64;
 
 /// Kernel values have much in common where that of an example with another is on average more than this part of that with
-/// itself. On one thread, with constants of 0.2 to 1 that raise them, pairs of steps take 0.95 to 1.1 of the time of single
-/// ones on letter and covtype15k where the part is 0.1, 0.9 to 1 at 0.25, 0.65 to 0.95 at 0.5.
+/// itself. In trials with constants of 0.2 to 1, letter and covtype15k, pairs of steps took 0.8 to 1.3 of the time of single
+/// ones where the part is about 0.1, 0.9 to 1.1 at 0.25, 0.7 to 0.95 at 0.5.
 pub const ALIKE: f64 = 0.25;
 
 /// A number for every place and output: [`CHUNK`] places of an output stand side by side, then come those of the next
