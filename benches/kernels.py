@@ -12,8 +12,8 @@ not at hand are reported as missing.
 * Several classes, one pair or one class at a time to a gap of 0.001, jointly to 0.01 (up to C = 100) and 0.001 (up to
   C = 10; beyond that it takes minutes), beside SVC of the same C; on two threads also beside that of
   scikit-learn-intelex, where it is installed.
-* With an intercept, which is the default here and what SVC has, and without: pairs, one class against the rest, and two
-  classes of 1,000 rows of noise; of 5,000 rows also with a kernel whose values are all but equal.
+* With an intercept, which is the default here and what SVC has, and without: pairs, one class against the rest, two
+  classes of 1,000 rows of noise, and two of 5,000 rows with a kernel whose values are all but equal.
 * Prediction of 100,000 rows, with the same support vectors and coefficients.
 """
 

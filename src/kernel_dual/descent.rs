@@ -559,6 +559,9 @@ fn promising<S: Scalar>(
 
 #[cfg(test)]
 mod tests {
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::Rng;
+
     use crate::{Binary, Dense, Examples, Hinge, Kernel, KernelAscent};
 
     /// Kernel values that are all but equal, labels of noise, all but a few dual variables at an end: each example steps a
@@ -567,11 +570,8 @@ mod tests {
     #[test]
     fn what_kernel_values_have_in_common_costs_nothing() {
         let (n, d) = (1000, 5);
-        let mut state = 3_u64;
-        let mut uniform = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 11) as f64 / (1_u64 << 53) as f64
-        };
+        let mut numbers = Pcg64::new(3, 0);
+        let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let x: Vec<f64> = (0..n * d).map(|_| 3.0 * uniform()).collect();
         let y: Vec<u32> = (0..n).map(|_| u32::from(uniform() < 0.5)).collect();
         let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None).expect("examples");

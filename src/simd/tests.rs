@@ -212,7 +212,7 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
                 let (c, rows) = (&c[..count], &rows[..count]);
                 let mut g = before.clone();
                 let found = S::descend(c, rows, &mut g, [&a, &inverse, &weight], both);
-                let (mut gains, mut values, mut gap) = (vec![], vec![], 0.0);
+                let (mut values, mut gap) = (vec![], 0.0);
                 for k in 0..len {
                     let [a, inverse, weight] = [a[k], inverse[k], weight[k]].map(f64::from);
                     let steps = c.iter().zip(rows).map(|(c, row)| c * row[k].to_f64());
@@ -220,25 +220,23 @@ fn kernels_and_ascent_agree<S: Scalar>(tolerance: f64) {
                     near(g[k], slope, "slope");
                     let (low, weight) = (if weight < 0.0 { -1.0 } else { 0.0 }, weight.abs());
                     let gain = weight * ((a + inverse * slope).clamp(low, low + 1.0) - a) * slope;
-                    gains.push(gain);
                     gap += weight * (slope * (low + 1.0 - a)).max(slope * (low - a));
                     // Of one that goes the other way than its slope says, the less it loses the better.
-                    values.push([a < low + 1.0, a > low].map(|can| (weight > 0.0 && can, slope)));
-                }
-                for (part, (at, gain)) in found.at.into_iter().zip(found.gain).enumerate() {
-                    let parts = if both { CANDIDATES / 2 } else { CANDIDATES };
-                    let rise = part < parts;
-                    let value = |k: usize| {
-                        let (can, slope) = values[k][usize::from(!rise)];
-                        let own = if (slope > 0.0) == rise { gains[k] } else { -slope.abs() };
-                        if !both {
-                            gains[k]
+                    let of = |rise: bool| {
+                        let can = weight > 0.0 && if rise { a < low + 1.0 } else { a > low };
+                        if !both || can && (slope > 0.0) == rise {
+                            gain
                         } else if can {
-                            own
+                            -slope.abs()
                         } else {
                             f64::NEG_INFINITY
                         }
                     };
+                    values.push([of(true), of(false)]);
+                }
+                for (part, (at, gain)) in found.at.into_iter().zip(found.gain).enumerate() {
+                    let parts = if both { CANDIDATES / 2 } else { CANDIDATES };
+                    let value = |k: usize| values[k][part / parts];
                     let best = (part % parts..len).step_by(parts).map(value);
                     let best = best.fold(f64::NEG_INFINITY, f64::max);
                     if best == f64::NEG_INFINITY {
