@@ -82,7 +82,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let place = |k: usize| job.among.set[k] as usize;
         let of = |f: &dyn Fn(usize) -> f64| examples.iter().map(|&k| f(k as usize)).collect();
         let factor: Vec<f64> = of(&|k| self.coef_of_one(data, place(k)));
-        let own: Vec<f64> = of(&|k| self.own_value(data, place(k)).max(0.0));
+        let own: Vec<f64> = of(&|k| self.own_value(place(k)).max(0.0));
         let curvature: Vec<f64> =
             own.iter().zip(&factor).map(|(own, factor)| own * factor).collect();
         let weights = of(&|k| blocks.weights[k]);

@@ -15,8 +15,10 @@
 
 use super::near::Near;
 use super::pair::{Coordinate, best_of_two};
+use super::rows::Room;
 use super::trail::{Point, Trail};
-use super::working::{Among, Found, Gain, Job, Room};
+use super::values::add_all;
+use super::working::{Among, Found, Gain, Job};
 use super::{KernelAscent, SLOW, WORKING};
 use crate::data::Matrix;
 use crate::error::Error;
@@ -116,7 +118,7 @@ impl<S: Scalar> Descent<S> {
         (self.now, self.active) = (now, active);
         // Where a few sweeps do, looking back is not worth its time.
         (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
-        self.near.clear(stride);
+        self.near.clear(stride, self.active.len());
     }
 
     /// Leaves its room to others.
@@ -204,7 +206,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         slope.resize(job.among.stride, 0.0);
         let factor: Vec<f64> =
             set.iter().map(|&place| self.coef_of_one(data, place as usize)).collect();
-        let own = |&place: &u32| self.own_value(data, place as usize).max(0.0);
+        let own = |&place: &u32| self.own_value(place as usize).max(0.0);
         let curvature = set.iter().map(own).zip(&factor).map(|(own, factor)| own * factor);
         let mut descent = Descent {
             curvature: curvature.collect(),
@@ -333,7 +335,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     count += 1;
                 }
             }
-            let moved = self.step(&job.among, descent, &places[..count]);
+            let moved = self.step(&job.among, descent, &places[..count])?;
             left = left.saturating_sub(count - 1);
             descent.steps += count;
             if !moved {
@@ -389,7 +391,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             self.fetch(data.rows(), &mut job.among, near, (active, all), outside.clone())?;
             let among = &job.among;
             if !all {
-                outside.iter().for_each(|&k| near.find(k, || among.row(&self.cached, k), active));
+                for &k in &outside {
+                    near.find(k, || among.row(&self.cached, k), active)?;
+                }
             }
             let row = |&k: &usize| if all { among.row(&self.cached, k) } else { near.row(k) };
             let rows: Vec<&[S]> = outside.iter().map(row).collect();
@@ -431,14 +435,19 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Steps of a few who take part, one after the other or in pairs, of which the slopes of all learn then. Says whether any
     /// has moved.
-    fn step(&self, among: &Among<S>, descent: &mut Descent<S>, places: &[usize]) -> bool {
+    fn step(
+        &self,
+        among: &Among<S>,
+        descent: &mut Descent<S>,
+        places: &[usize],
+    ) -> Result<bool, Error> {
         let all = descent.all_take_part();
         let Descent { now, narrow, inverse, weight, near, active, .. } = descent;
         let row = |k: usize| among.row(&self.cached, k);
         if !all {
             for &at in places {
                 let k = active[at] as usize;
-                near.find(k, || row(k), active);
+                near.find(k, || row(k), active)?;
             }
         }
         let mut rows: [&[S]; CANDIDATES] = [&[]; CANDIDATES];
@@ -480,7 +489,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let (changes, rows) = (&changes[..places.len()], &rows[..places.len()]);
         let both = self.alike();
         descent.next = S::descend(changes, rows, now, [narrow, inverse, weight], both);
-        changes.iter().any(|change| *change != 0.0)
+        Ok(changes.iter().any(|change| *change != 0.0))
     }
 
     /// Makes up for what has moved since all slopes were known. Returns how many rows of kernel values were computed.
@@ -500,7 +509,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             computed += among.fetch(self.kernel, data.rows(), &self.cached, part)?;
         }
         let rows: Vec<&[S]> = moved.iter().map(|&k| among.row(&self.cached, k)).collect();
-        S::add_rows(&changes, &rows, &mut descent.slope);
+        add_all(&changes, &rows, &mut descent.slope);
         descent.known.clone_from(&descent.a);
         Ok(computed)
     }

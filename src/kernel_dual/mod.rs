@@ -36,6 +36,7 @@ mod descent;
 mod face;
 mod near;
 mod pair;
+mod rows;
 mod survey;
 mod trail;
 mod values;
@@ -44,6 +45,7 @@ mod working;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::expansion::Expansion;
@@ -56,12 +58,12 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::params::check_lambda;
 use crate::scalar::Scalar;
-use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
+use rows::Room;
 use survey::{Part, Sums};
 use values::{Cached, Grid, Means, Raised, Spread, vectors_of};
-use working::{Among, Found, Gain, Job, Room};
+use working::{Among, Found, Gain, Job};
 
 /// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
 /// took about twice as long with 4,096 as with this many, and with 1,024; the digits hardly longer with either.
@@ -79,10 +81,6 @@ const ALONE: usize = 8192;
 
 /// Examples that are ascended among together, where that is not done one at a time.
 const BLOCK: usize = 64;
-
-/// Kernel values of the working sets that ascend side by side, at most, but for a larger one, which is alone; and no more
-/// than half of what there may be.
-const SIDE_BY_SIDE: usize = 1 << 25;
 
 /// A point of the dual that is worse than 0 is halved this often at most, to find a part that is not.
 const HALVINGS: i32 = 20;
@@ -120,6 +118,8 @@ pub struct KernelAscent<S, L> {
     dual: Grid,
     /// At w(a).
     scores: Grid,
+    /// k(x, x) of the example at each place.
+    own: Vec<f64>,
     /// One for each score, where the loss is a sum over them; else one.
     problems: Vec<Part>,
     cached: Cached<S>,
@@ -143,7 +143,7 @@ pub struct KernelAscent<S, L> {
 #[derive(Clone, Debug)]
 enum Round<S> {
     /// Problems look for their steps: those before `next` have found them.
-    Search { jobs: Vec<Job<S>>, next: usize, found: Vec<Option<Found>>, gains: Vec<Gain> },
+    Search { jobs: Vec<Job<S>>, found: Vec<Option<Found>> },
     /// All scores learn of them.
     Spread(Spread<S>),
 }
@@ -185,7 +185,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         for i in 0..n {
             data.check_label(i, loss.classes())?;
         }
-        let together = (cache / 2 / size_of::<S>()).min(SIDE_BY_SIDE);
+        let together = cache / 2 / size_of::<S>();
         let most = (cache / 2 / size_of::<S>()).isqrt();
         let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
         let outputs = loss.zeros().as_ref().len();
@@ -224,8 +224,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let whole = apart && if alone { n <= ALONE } else { whole || len <= most };
             problems.push(Part { whole, ..part(spans) });
         }
+        memory::check::<f64>("kernel values", &[n])?;
+        let own = numbers.iter().map(|&i| own_value(kernel, data.rows(), i)).collect();
         Ok(KernelAscent {
             kernel: Raised { kernel, by: 0.0 },
+            own,
             means: Means::of(kernel, data.rows(), &numbers)?,
             lambda,
             n_features,
@@ -395,28 +398,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn go_on(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
         match self.round.take() {
             None => return Ok(false),
-            Some(Round::Search { mut jobs, mut next, mut found, mut gains }) => {
-                let end = side_by_side_to(&jobs, next, self.together);
-                found.resize_with(end - next, || None);
-                // One thread ends one before it begins the next, whose room is still near then.
-                let at_once = if threads::count() > 1 { end - next } else { 1 };
-                let tasks = jobs[next..end].iter_mut().zip(&mut found);
-                let mut tasks: Vec<_> =
-                    tasks.filter(|(_, found)| found.is_none()).take(at_once).collect();
-                let tasks = side_by_side(&mut tasks, |_, (job, found)| {
-                    self.search(data, job, rows.max(1)).map(|new| **found = new)
-                });
-                tasks.into_iter().collect::<Result<(), Error>>()?;
-                if found.iter().all(Option::is_some) {
-                    for (job, found) in jobs[next..end].iter_mut().zip(found.drain(..)) {
-                        self.take(job.problem, found.unwrap_or_default(), &mut gains);
-                        job.among = Among::new(Vec::new(), &[], None);
-                    }
-                    next = end;
-                }
-                if next < jobs.len() {
-                    self.round = Some(Round::Search { jobs, next, found, gains });
+            Some(Round::Search { mut jobs, mut found }) => {
+                self.search_side_by_side(data, &mut jobs, &mut found, rows)?;
+                if found.iter().any(Option::is_none) {
+                    self.round = Some(Round::Search { jobs, found });
                     return Ok(true);
+                }
+                let mut gains = Vec::new();
+                for (job, found) in jobs.iter().zip(found) {
+                    self.take(job.problem, found.unwrap_or_default(), &mut gains);
                 }
                 self.room.clear();
                 if gains.is_empty() {
@@ -500,8 +490,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         });
         let jobs: Vec<Job<S>> = jobs.collect();
         if !jobs.is_empty() {
-            let (next, found, gains) = (0, Vec::new(), Vec::new());
-            self.round = Some(Round::Search { jobs, next, found, gains });
+            let found = jobs.iter().map(|_| None).collect();
+            self.round = Some(Round::Search { jobs, found });
         }
         Ok(certificate)
     }
@@ -542,17 +532,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// `k(x, x)` of the example at a place.
-    fn own_value(&self, data: &Examples<'_, S>, place: usize) -> f64 {
-        let i = self.numbers[place];
-        let x = data.rows().row(i);
-        let Raised { kernel, by } = self.kernel;
-        if kernel == Kernel::Precomputed {
-            let mut own = [S::default()];
-            x.pick(&[i], &mut own);
-            return own[0].to_f64() + by;
-        }
-        let norm2 = x.norm2();
-        kernel.own(norm2) + by
+    fn own_value(&self, place: usize) -> f64 {
+        self.own[place] + self.kernel.by
     }
 
     /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
@@ -587,12 +568,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 }
 
-/// The end of those from `start` on that ascend side by side.
-fn side_by_side_to<S: Scalar>(jobs: &[Job<S>], start: usize, together: usize) -> usize {
-    let mut sum = 0;
-    let fits = jobs[start..].iter().take_while(|job| {
-        sum += job.among.most();
-        sum <= together
-    });
-    jobs.len().min(start + fits.count().max(1))
+/// `k(x, x)` of a row.
+fn own_value<S: Scalar>(kernel: Kernel, x: &Matrix<'_, S>, i: usize) -> f64 {
+    if kernel != Kernel::Precomputed {
+        return kernel.own(x.row(i).norm2());
+    }
+    let mut own = [S::default()];
+    x.row(i).pick(&[i], &mut own);
+    own[0].to_f64()
 }

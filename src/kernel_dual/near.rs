@@ -1,11 +1,11 @@
 //! Kernel values of examples with those of a working set who take part in its ascent.
 
-use super::values::{Raised, vectors_of};
-use super::working::{Among, Room};
+use super::rows::{Room, Rows};
+use super::values::{Raised, rows_of, vectors_of};
+use super::working::Among;
 use crate::data::Matrix;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::memory;
 use crate::scalar::Scalar;
 use crate::vectors::Vectors;
 
@@ -20,8 +20,8 @@ const NOWHERE: u32 = u32::MAX;
 /// Rows of kernel values with those who take part, where not all of a set do.
 #[derive(Clone, Debug)]
 pub(super) struct Near<S> {
-    values: Vec<S>,
-    /// Of which of the set each stands where.
+    rows: Rows<S>,
+    /// The number of the row of each of the set.
     slots: Vec<u32>,
     stride: usize,
     /// Whether they are computed, not found in rows with all of the set; and with which vectors.
@@ -33,19 +33,18 @@ impl<S: Scalar> Near<S> {
     /// Of a set of so many.
     pub fn new(kernel: Raised, n_features: usize, len: usize, room: &Room<S>) -> Self {
         let computes = kernel.kernel != Kernel::Precomputed && n_features <= CHEAP && len >= LONG;
-        let (values, slots) = (room.take(), vec![NOWHERE; len]);
-        Near { values, slots, stride: 0, computes, vectors: None }
+        Near { rows: room.take(), slots: vec![NOWHERE; len], stride: 0, computes, vectors: None }
     }
 
-    /// Others take part; rows are as long as `stride` says.
-    pub fn clear(&mut self, stride: usize) {
-        self.values.clear();
+    /// Others take part, so many; rows are as long as `stride` says.
+    pub fn clear(&mut self, stride: usize, count: usize) {
+        self.rows.clear(stride, count);
         self.slots.fill(NOWHERE);
         (self.stride, self.vectors) = (stride, None);
     }
 
     pub fn give_back(&mut self, room: &Room<S>) {
-        room.give(std::mem::take(&mut self.values));
+        room.give(std::mem::take(&mut self.rows));
     }
 
     pub fn has(&self, k: usize) -> bool {
@@ -54,21 +53,28 @@ impl<S: Scalar> Near<S> {
 
     /// The row of the k-th, which must be there; zeros follow.
     pub fn row(&self, k: usize) -> &[S] {
-        &self.values[self.slots[k] as usize * self.stride..][..self.stride]
+        self.rows.row(self.slots[k])
     }
 
     /// Makes sure of the row of the k-th, of which that with all of the set is there if this one is not.
-    pub fn find<'a>(&mut self, k: usize, row: impl FnOnce() -> &'a [S], active: &[u32])
+    pub fn find<'a>(
+        &mut self,
+        k: usize,
+        row: impl FnOnce() -> &'a [S],
+        active: &[u32],
+    ) -> Result<(), Error>
     where
         S: 'a,
     {
         if !self.has(k) {
             let row = row();
-            let len = self.values.len();
-            self.slots[k] = (len / self.stride) as u32;
-            self.values.extend(active.iter().map(|&j| row[j as usize]));
-            self.values.resize(len + self.stride, S::default());
+            self.slots[k] = self.rows.add(1, &mut |_, out| {
+                let (out, rest) = out.split_at_mut(active.len());
+                out.iter_mut().zip(active).for_each(|(out, &j)| *out = row[j as usize]);
+                rest.fill(S::default());
+            })?;
         }
+        Ok(())
     }
 
     /// Makes sure of the rows of these by computing them.
@@ -89,16 +95,12 @@ impl<S: Scalar> Near<S> {
                 self.vectors.insert(vectors_of(kernel, x, &numbers)?)
             }
         };
-        let first = self.values.len();
-        let len = first + wanted.len() * self.stride;
-        memory::reserve("kernel values", &mut self.values, len)?;
-        self.values.resize(len, S::default());
         let rows: Vec<usize> = wanted.iter().map(|&k| among.number(k)).collect();
-        let out = &mut self.values[first..];
-        vectors.kernel_values(kernel.kernel, x, &rows, 0..vectors.len(), out, self.stride);
-        for (at, &k) in wanted.iter().enumerate() {
-            self.slots[k] = (first / self.stride + at) as u32;
-        }
+        let stride = self.stride;
+        let first = self.rows.add(rows.len(), &mut |some, out| {
+            rows_of(kernel.kernel, x, vectors, &rows[some], out, stride);
+        })?;
+        (first..).zip(&wanted).for_each(|(slot, &k)| self.slots[k] = slot);
         Ok(())
     }
 }

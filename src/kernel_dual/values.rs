@@ -1,8 +1,8 @@
 //! Kernel values of examples with other examples, and what they add to scores.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::Moved;
 use crate::data::Matrix;
@@ -23,8 +23,11 @@ const MANY: usize = 32;
 /// Rows are kept only where as many bytes are left for all else: whatever is small is taken unasked.
 const BESIDE: usize = 1 << 27;
 
-/// Products of this many numbers are not worth a second thread.
+/// Products of this many numbers, or sums, are not worth a second thread.
 const SMALL: usize = 1 << 20;
+
+/// Columns that a thread adds rows to at a time.
+const COLUMNS: usize = 2048;
 
 /// Examples that [`Means`] are those of.
 const SAMPLE: usize = 64;
@@ -66,7 +69,8 @@ impl Grid {
 /// for others, who may be at work at the same time: it does not matter whose it is, as all are the same.
 #[derive(Debug)]
 pub(super) struct Cached<S> {
-    rows: Vec<OnceLock<Box<[S]>>>,
+    /// Of each place the slab that has its row, and where it begins.
+    rows: Vec<OnceLock<(Arc<Vec<S>>, usize)>>,
     /// How many more there may be.
     left: AtomicUsize,
 }
@@ -82,15 +86,20 @@ impl<S> Clone for Cached<S> {
 impl<S: Scalar> Cached<S> {
     /// Of so many places, in so many bytes at most.
     pub fn new(places: usize, bytes: usize) -> Result<Self, Error> {
-        memory::check::<OnceLock<Box<[S]>>>("the places of kernel values", &[places])?;
+        memory::check::<OnceLock<(Arc<Vec<S>>, usize)>>("the places of kernel values", &[places])?;
         let most = bytes / (places * size_of::<S>()).max(1);
         let rows = (0..places).map(|_| OnceLock::new()).collect();
         Ok(Cached { rows, left: AtomicUsize::new(most) })
     }
 
+    /// Entries of a row: as many as there are places, and zeros.
+    fn stride(&self) -> usize {
+        self.rows.len().next_multiple_of(WIDTH)
+    }
+
     /// The kernel values of this place with all, if they are there.
     pub fn row(&self, place: u32) -> Option<&[S]> {
-        self.rows[place as usize].get().map(|row| &row[..])
+        self.rows[place as usize].get().map(|(slab, start)| &slab[*start..*start + self.stride()])
     }
 
     /// How many of so many more rows there may be.
@@ -101,43 +110,44 @@ impl<S: Scalar> Cached<S> {
         if there { room } else { 0 }
     }
 
-    /// Takes in a row, if there is room; says whether it is there now.
-    pub fn add(&self, place: u32, row: &[S]) -> bool {
-        let cell = &self.rows[place as usize];
-        let take = |left: usize| left.checked_sub(1);
-        if cell.get().is_none()
+    /// Whether there may be so many more, which then are to come.
+    pub fn take(&self, rows: usize) -> bool {
+        let take = |left: usize| left.checked_sub(rows);
+        self.room(rows) == rows
             && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-            && cell.set(row.into()).is_err()
-        {
-            self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes in the rows of these places, one after the other, that may be there.
+    pub fn add(&self, places: &[u32], slab: Vec<S>) {
+        let slab = Arc::new(slab);
+        for (k, &place) in places.iter().enumerate() {
+            if self.rows[place as usize].set((slab.clone(), k * self.stride())).is_err() {
+                self.left.fetch_add(1, Ordering::Relaxed);
+            }
         }
-        cell.get().is_some()
     }
 }
 
-/// Kernel values of vectors with examples, whose rows have these numbers: as many for each vector of these slots as there
-/// are examples.
-pub(super) fn block<S: Scalar>(
+/// Writes kernel values of the vectors in these slots with examples, whose rows have these numbers: a slice for each vector.
+fn block<S: Scalar>(
     kernel: Kernel,
     x: &Matrix<'_, S>,
     vectors: &Vectors<S>,
     slots: Range<usize>,
     numbers: &[usize],
-) -> Vec<S> {
-    let (width, len) = (slots.len(), numbers.len());
-    let stride = width.next_multiple_of(WIDTH);
+    out: &mut [&mut [S]],
+) {
+    let stride = slots.len().next_multiple_of(WIDTH);
     let mut by_example = vec![S::default(); GROUP * stride];
-    let mut values = vec![S::default(); width * len];
     for (group, numbers) in numbers.chunks(GROUP).enumerate() {
         vectors.kernel_values(kernel, x, numbers, slots.clone(), &mut by_example, stride);
-        for (k, out) in values.chunks_mut(len).enumerate() {
+        for (k, out) in out.iter_mut().enumerate() {
             let out = &mut out[group * GROUP..][..numbers.len()];
             for (out, by_example) in out.iter_mut().zip(by_example.chunks(stride)) {
                 *out = by_example[k];
             }
         }
     }
-    values
 }
 
 /// Kernel values of these rows with all of the vectors, `stride` for each row.
@@ -155,6 +165,20 @@ pub(super) fn rows_of<S: Scalar>(
     let mut parts: Vec<_> = rows.chunks(part).zip(out.chunks_mut(part * stride)).collect();
     side_by_side(&mut parts, |_, (rows, out)| {
         vectors.kernel_values(kernel, x, rows, 0..vectors.len(), out, stride);
+    });
+}
+
+/// Adds multiples of rows to what stands in their columns, some columns side by side.
+pub(super) fn add_all<S: Scalar>(coefs: &[f64], rows: &[&[S]], out: &mut [f64]) {
+    let part = match coefs.len() * out.len() < SMALL {
+        true => out.len().max(1),
+        false => COLUMNS,
+    };
+    let mut parts: Vec<_> = out.chunks_mut(part).enumerate().collect();
+    side_by_side(&mut parts, |_, (k, out)| {
+        let columns = *k * part..*k * part + out.len();
+        let rows: Vec<&[S]> = rows.iter().map(|row| &row[columns.clone()]).collect();
+        S::add_rows(coefs, &rows, out);
     });
 }
 
@@ -222,8 +246,9 @@ pub(super) struct Spread<S> {
     /// has changed for each.
     vectors: Vectors<S>,
     coefs: Vec<f64>,
-    /// The first rows of these, which will be, as far as they are computed.
-    rows: Vec<Vec<S>>,
+    /// The first rows of these, which will be, as far as they are computed: so many, in slabs of [`TOGETHER`].
+    caches: usize,
+    slabs: Vec<Vec<S>>,
     /// The next chunk of places.
     next: usize,
 }
@@ -244,15 +269,22 @@ impl<S: Scalar> Spread<S> {
         let vectors = vectors_of(kernel, x, &missing)?;
         // Others are computed as fast as they are read.
         let worth = kernel.kernel != Kernel::Precomputed && x.n_features() >= MANY;
-        let room = if worth { cached.room(vectors.len()) } else { 0 };
-        let rows = (0..room).map(|_| Vec::with_capacity(numbers.len().next_multiple_of(WIDTH)));
-        let rows: Vec<Vec<S>> = rows.collect();
+        let mut caches = if worth { cached.room(vectors.len()) } else { 0 };
+        if caches < vectors.len() {
+            caches -= caches % TOGETHER;
+        }
+        let slabs = (0..caches).step_by(TOGETHER);
+        let slabs = slabs.map(|first| {
+            let size = [TOGETHER.min(caches - first), cached.stride()];
+            memory::zeros("kernel values", &size)
+        });
+        let slabs: Vec<Vec<S>> = slabs.collect::<Result<_, Error>>()?;
         let mut coefs = Vec::new();
-        if outputs == 1 && rows.is_empty() {
+        if outputs == 1 && caches == 0 {
             let missing = moved.iter().filter(|moved| !moved.known);
             coefs.extend(missing.map(|moved| changes[moved.changes.start].1));
         }
-        Ok(Spread { moved, changes, vectors, coefs, rows, next: 0 })
+        Ok(Spread { moved, changes, vectors, coefs, caches, slabs, next: 0 })
     }
 
     /// Adds to scores of one output, of these rows, what the vectors do: a product for each, which need not be transposed.
@@ -279,17 +311,23 @@ impl<S: Scalar> Spread<S> {
         chunks: usize,
         concerns: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<bool, usize> {
-        let (outputs, first, caches) = (scores.outputs, self.next, self.rows.len());
-        let parts = scores.values.chunks_mut(outputs * CHUNK).enumerate();
-        let mut tasks: Vec<_> = parts.skip(first).take(chunks).collect();
-        let done = side_by_side(&mut tasks, |_, (chunk, scores)| {
+        let (outputs, first, caches) = (scores.outputs, self.next, self.caches);
+        let parts = scores.values.chunks_mut(outputs * CHUNK).enumerate().skip(first).take(chunks);
+        let mut tasks: Vec<_> = parts.map(|(chunk, scores)| (chunk, scores, Vec::new())).collect();
+        // Of what is to be cached everybody has a part of every row.
+        let mut slabs = std::mem::take(&mut self.slabs);
+        for row in slabs.iter_mut().flat_map(|slab| slab.chunks_mut(cached.stride())) {
+            let parts = row.chunks_mut(CHUNK).skip(first);
+            tasks.iter_mut().zip(parts).for_each(|((.., rows), part)| rows.push(part));
+        }
+        let done = side_by_side(&mut tasks, |_, (chunk, scores, rows)| {
             let places = *chunk * CHUNK..numbers.len().min((*chunk + 1) * CHUNK);
-            let len = places.len();
+            let (len, own) = (places.len(), &numbers[places.clone()]);
             let concerned: Vec<bool> = (0..outputs).map(|o| concerns(o, *chunk)).collect();
-            let (mut computed, mut to_cache) = (Vec::new(), Vec::new());
+            let mut others = Vec::new();
             let mut missing = 0;
             if !self.coefs.is_empty() {
-                self.add_sums(kernel, x, &numbers[places.clone()], scores);
+                self.add_sums(kernel, x, own, scores);
             }
             for moved in &self.moved {
                 if !moved.known && !self.coefs.is_empty() {
@@ -298,15 +336,25 @@ impl<S: Scalar> Spread<S> {
                 let values = match cached.row(moved.place).filter(|_| moved.known) {
                     Some(row) => &row[places.clone()],
                     None => {
-                        if missing % TOGETHER == 0 {
-                            let slots = missing..self.vectors.len().min(missing + TOGETHER);
-                            let own = &numbers[places.clone()];
-                            computed = block(kernel, x, &self.vectors, slots, own);
-                            let rows = caches.saturating_sub(missing) * len;
-                            to_cache.extend_from_slice(&computed[..rows.min(computed.len())]);
-                        }
+                        let slots = missing..self.vectors.len().min(missing + TOGETHER);
+                        let compute = |slots, out: &mut [&mut [S]]| {
+                            block(kernel, x, &self.vectors, slots, own, out);
+                        };
+                        let at = missing % TOGETHER;
                         missing += 1;
-                        &computed[(missing - 1) % TOGETHER * len..][..len]
+                        if slots.start < caches {
+                            if at == 0 {
+                                compute(slots.clone(), &mut rows[slots.clone()]);
+                            }
+                            &rows[slots.start][..len]
+                        } else {
+                            if at == 0 {
+                                others.resize(TOGETHER * len, S::default());
+                                let mut out: Vec<&mut [S]> = others.chunks_mut(len).collect();
+                                compute(slots.clone(), &mut out[..slots.len()]);
+                            }
+                            &others[at * len..][..len]
+                        }
                     }
                 };
                 for &(o, change) in &self.changes[moved.changes.clone()] {
@@ -317,24 +365,21 @@ impl<S: Scalar> Spread<S> {
                 }
             }
             let bad = scores.iter().position(|score| !score.is_finite());
-            (to_cache, len, bad.map(|at| places.start + at % CHUNK))
+            bad.map(|at| places.start + at % CHUNK)
         });
+        self.slabs = slabs;
         self.next += done.len();
-        for (to_cache, len, bad) in done {
-            if let Some(place) = bad {
-                return Err(place);
-            }
-            for (row, part) in self.rows.iter_mut().zip(to_cache.chunks(len)) {
-                row.extend_from_slice(part);
-            }
+        if let Some(place) = done.into_iter().flatten().next() {
+            return Err(place);
         }
         if self.next * CHUNK < numbers.len() {
             return Ok(true);
         }
-        let missing = self.moved.iter().filter(|moved| !moved.known);
-        for (moved, mut row) in missing.zip(std::mem::take(&mut self.rows)) {
-            row.resize(numbers.len().next_multiple_of(WIDTH), S::default());
-            cached.add(moved.place, &row);
+        if cached.take(caches) {
+            let missing = self.moved.iter().filter(|moved| !moved.known);
+            let places: Vec<u32> = missing.map(|moved| moved.place).collect();
+            let slabs = std::mem::take(&mut self.slabs);
+            places.chunks(TOGETHER).zip(slabs).for_each(|(places, slab)| cached.add(places, slab));
         }
         Ok(false)
     }

@@ -1,10 +1,14 @@
 //! Working sets: the kernel values among them, and the search for better dual variables.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::KernelAscent;
 use super::blocks::Blocks;
 use super::descent::Descent;
+use super::rows::{Room, Rows};
 use super::values::{Cached, Raised, rows_of, vectors_of};
 use crate::data::Matrix;
 use crate::error::Error;
@@ -13,6 +17,7 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
+use crate::threads::{self, side_by_side};
 use crate::vectors::Vectors;
 
 /// The part of their share in the gap down to which a round brings the working set.
@@ -24,6 +29,11 @@ const OUTER: f64 = 0.2;
 
 /// Kernel values that a search has for itself for each example, where the others are cached, at a guess.
 const NEAR: usize = 256;
+
+/// Pieces of what a thread is to do, between which it looks whether another is done; and the least of them, as a piece costs
+/// about as much as some steps.
+const PIECES: usize = 8;
+const FEW: usize = 64;
 
 const NOWHERE: u32 = u32::MAX;
 const CACHED: u32 = u32::MAX - 1;
@@ -89,45 +99,8 @@ pub(super) struct Among<S> {
     vectors: Option<Arc<Vectors<S>>>,
     /// Where the row of each stands.
     slots: Vec<u32>,
-    values: Vec<S>,
+    rows: Rows<S>,
     pub stride: usize,
-}
-
-/// Room for kernel values that others have done with: memory that is new costs as much as the values in it.
-#[derive(Debug)]
-pub(super) struct Room<S>(Mutex<Vec<Vec<S>>>);
-
-impl<S> Default for Room<S> {
-    fn default() -> Self {
-        Room(Mutex::default())
-    }
-}
-
-/// A copy has its own.
-impl<S> Clone for Room<S> {
-    fn clone(&self) -> Self {
-        Room::default()
-    }
-}
-
-impl<S> Room<S> {
-    fn rooms(&self) -> MutexGuard<'_, Vec<Vec<S>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn take(&self) -> Vec<S> {
-        self.rooms().pop().unwrap_or_default()
-    }
-
-    pub fn give(&self, mut room: Vec<S>) {
-        room.clear();
-        self.rooms().push(room);
-    }
-
-    /// Nobody needs any for now.
-    pub fn clear(&self) {
-        self.rooms().clear();
-    }
 }
 
 impl<S: Scalar> Among<S> {
@@ -138,11 +111,24 @@ impl<S: Scalar> Among<S> {
             (vec![NOWHERE; set.len()], set.iter().map(|&place| numbers[place as usize]).collect());
         let stride = set.len().next_multiple_of(WIDTH);
         let vectors = all.filter(|_| all_places);
-        Among { set, numbers, all: all_places, vectors, slots, values: Vec::new(), stride }
+        let mut rows = Rows::default();
+        rows.clear(stride, set.len());
+        Among { set, numbers, all: all_places, vectors, slots, rows, stride }
     }
 
     pub fn len(&self) -> usize {
         self.set.len()
+    }
+
+    /// Uses what others have done with, before there is any row.
+    fn use_room(&mut self, room: &Room<S>) {
+        self.rows = room.take();
+        self.rows.clear(self.stride, self.set.len());
+    }
+
+    /// Leaves its room to others.
+    fn give_back(&mut self, room: &Room<S>) {
+        room.give(std::mem::take(&mut self.rows));
     }
 
     /// Which row of the data the k-th is.
@@ -163,7 +149,7 @@ impl<S: Scalar> Among<S> {
     pub fn row<'a>(&'a self, cached: &'a Cached<S>, k: usize) -> &'a [S] {
         match self.slots[k] {
             CACHED => cached.row(self.set[k]).unwrap_or(&[]),
-            slot => &self.values[slot as usize * self.stride..][..self.stride],
+            slot => self.rows.row(slot),
         }
     }
 
@@ -183,8 +169,12 @@ impl<S: Scalar> Among<S> {
             match cached.row(self.set[k]) {
                 Some(_) if self.all => self.slots[k] = CACHED,
                 Some(row) => {
-                    let values = self.set.iter().map(|&place| row[place as usize]);
-                    append(&mut self.slots[k], &mut self.values, self.stride, values)?;
+                    self.slots[k] = self.rows.add(1, &mut |_, out| {
+                        let (out, rest) = out.split_at_mut(self.set.len());
+                        let values = self.set.iter().map(|&place| row[place as usize]);
+                        out.iter_mut().zip(values).for_each(|(out, value)| *out = value);
+                        rest.fill(S::default());
+                    })?;
                 }
                 None => missing.push(k),
             }
@@ -197,40 +187,87 @@ impl<S: Scalar> Among<S> {
             None => self.vectors.insert(Arc::new(vectors_of(kernel, x, &self.numbers)?)),
         };
         let rows: Vec<usize> = missing.iter().map(|&k| self.numbers[k]).collect();
-        let cache = self.all && cached.room(missing.len()) == missing.len();
-        let first = self.values.len();
-        let len = first + missing.len() * self.stride;
-        memory::reserve("kernel values", &mut self.values, len)?;
-        self.values.resize(len, S::default());
-        rows_of(kernel.kernel, x, vectors, &rows, &mut self.values[first..], self.stride);
-        let rows = self.values[first..].chunks(self.stride);
-        let cached = rows.zip(&missing).all(|(row, &k)| cache && cached.add(self.set[k], row));
-        for (at, &k) in missing.iter().enumerate() {
-            self.slots[k] = if cached { CACHED } else { (first / self.stride + at) as u32 };
-        }
-        if cached {
-            self.values.truncate(first);
+        let mut compute = |some: Range<usize>, out: &mut [S]| {
+            rows_of(kernel.kernel, x, vectors, &rows[some], out, self.stride);
+        };
+        if self.all && cached.take(missing.len()) {
+            let mut slab = memory::zeros("kernel values", &[missing.len(), self.stride])?;
+            compute(0..missing.len(), &mut slab);
+            let places: Vec<u32> = missing.iter().map(|&k| self.set[k]).collect();
+            cached.add(&places, slab);
+            missing.iter().for_each(|&k| self.slots[k] = CACHED);
+        } else {
+            let first = self.rows.add(missing.len(), &mut compute)?;
+            (first..).zip(&missing).for_each(|(slot, &k)| self.slots[k] = slot);
         }
         Ok(missing.len())
     }
 }
 
-/// Puts a row at the end of these, and says where.
-fn append<S: Scalar>(
-    slot: &mut u32,
-    rows: &mut Vec<S>,
-    stride: usize,
-    row: impl Iterator<Item = S>,
-) -> Result<(), Error> {
-    let (count, len) = (rows.len() / stride, rows.len() + stride);
-    memory::reserve("kernel values", rows, len)?;
-    rows.extend(row);
-    rows.resize(len, S::default());
-    *slot = count as u32;
-    Ok(())
+/// Problems that nobody is at work at, in their order; how many kernel values there may be side by side, and of those at
+/// work are at most.
+struct Waiting<'a, S> {
+    jobs: VecDeque<(&'a mut Job<S>, &'a mut Option<Found>)>,
+    room: usize,
+    used: usize,
+}
+
+impl<'a, S: Scalar> Waiting<'a, S> {
+    /// The next one, if there is room for it; one that is larger than that is alone.
+    fn take(&mut self) -> Option<(&'a mut Job<S>, &'a mut Option<Found>)> {
+        let size = self.jobs.front()?.0.among.most();
+        if self.used > 0 && self.used + size > self.room {
+            return None;
+        }
+        self.used += size;
+        self.jobs.pop_front()
+    }
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
+    /// Goes on with searches, for about so many rows' worth of work of one thread. Each thread takes up the next when it is
+    /// done with one, whose room is still near then; all stop where the first has done its part.
+    pub(super) fn search_side_by_side(
+        &self,
+        data: &Examples<'_, S>,
+        jobs: &mut [Job<S>],
+        found: &mut [Option<Found>],
+        rows: usize,
+    ) -> Result<(), Error> {
+        let piece = rows.div_ceil(PIECES).max(rows.min(FEW)).max(1);
+        // Nothing else is kept where all problems are whole, and nobody's rows are those of all.
+        let alone = jobs.iter().all(|job| job.whole && !job.among.all);
+        let room = if alone { 2 * self.together } else { self.together };
+        let open = jobs.iter_mut().zip(found).filter(|(_, found)| found.is_none());
+        let jobs: VecDeque<_> = open.collect();
+        let mut threads = vec![(); threads::count().min(jobs.len())];
+        let waiting = Mutex::new(Waiting { jobs, room, used: 0 });
+        let waiting = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = AtomicBool::new(false);
+        let done = side_by_side(&mut threads, |_, ()| {
+            let (mut own, mut done) = (None, 0);
+            while !over.load(Ordering::Relaxed) {
+                let Some((job, found)) = own.take().or_else(|| waiting().take()) else {
+                    break;
+                };
+                let result = self.search(data, job, piece);
+                done += piece;
+                if done >= rows || result.is_err() {
+                    over.store(true, Ordering::Relaxed);
+                }
+                *found = result?;
+                if found.is_none() {
+                    own = Some((job, found));
+                } else {
+                    waiting().used -= job.among.most();
+                    job.among = Among::new(Vec::new(), &[], None);
+                }
+            }
+            Ok(())
+        });
+        done.into_iter().collect()
+    }
+
     /// Goes on with a search, for about so many rows' worth of work: what it has found once it is over.
     pub(super) fn search(
         &self,
@@ -242,7 +279,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let apart = self.loss.hinge_sign(job.problem, self.labels[0]).is_some();
         match search {
             Search::New if apart => {
-                job.among.values = self.room.take();
+                job.among.use_room(&self.room);
                 job.search = Search::One(Box::new(self.begin_descent(data, job)));
             }
             Search::New => job.search = Search::Block(Box::new(self.begin_blocks(data, job))),
@@ -250,7 +287,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 if self.descend(data, job, &mut descent, size)? {
                     let found = self.after_descent(job, &descent);
                     descent.give_back(&self.room);
-                    self.room.give(std::mem::take(&mut job.among.values));
+                    job.among.give_back(&self.room);
                     return Ok(Some(found));
                 }
                 job.search = Search::One(descent);
