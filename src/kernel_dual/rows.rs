@@ -15,41 +15,37 @@ const SLAB: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct Rows<S> {
     slabs: Vec<Vec<S>>,
-    /// Entries of a row; the logarithm of how many rows a slab has: to divide takes longer than to shift.
+    /// In which slab each row is, and where it begins.
+    places: Vec<(u32, usize)>,
     stride: usize,
-    depth: u32,
-    /// Entries that a new slab gets.
+    /// How many rows a slab takes, and entries that a new one gets.
+    deep: usize,
     size: usize,
-    len: usize,
 }
 
 impl<S> Default for Rows<S> {
     fn default() -> Self {
-        Rows { slabs: Vec::new(), stride: 0, depth: 0, size: 0, len: 0 }
+        Rows { slabs: Vec::new(), places: Vec::new(), stride: 0, deep: 0, size: 0 }
     }
 }
 
 impl<S: Scalar> Rows<S> {
-    /// None again, which will have so many entries, and will be `most` at most.
+    /// None again, which will have so many entries, and will be about so many at most.
     pub fn clear(&mut self, stride: usize, most: usize) {
         let full = SLAB / size_of::<S>();
-        let rows = (full / stride.max(1)).min(most).max(GROUP);
-        (self.stride, self.depth, self.len) = (stride, rows.ilog2(), 0);
-        // A full one serves rows of other lengths, too.
-        let needed = stride << self.depth;
-        self.size = if needed > full / 4 { needed.max(full) } else { needed };
+        self.places.clear();
+        self.stride = stride;
+        self.deep = (full / stride.max(1)).max(GROUP).min(most.max(1));
+        let needed = self.deep * stride;
+        // What is nearly full serves rows of other lengths, too.
+        self.size = if needed > full / 2 { needed.max(full) } else { needed };
         self.slabs.retain(|slab| slab.len() >= needed);
     }
 
     /// The row of this number.
     pub fn row(&self, number: u32) -> &[S] {
-        let (slab, at) = self.place(number as usize);
-        &self.slabs[slab][at * self.stride..][..self.stride]
-    }
-
-    /// In which slab a row is, and which of its rows it is.
-    fn place(&self, number: usize) -> (usize, usize) {
-        (number >> self.depth, number & ((1 << self.depth) - 1))
+        let (slab, start) = self.places[number as usize];
+        &self.slabs[slab as usize][start..start + self.stride]
     }
 
     /// Takes in so many rows, which `fill` writes, some at a time: which, and where to. Returns the number of the first.
@@ -58,16 +54,19 @@ impl<S: Scalar> Rows<S> {
         count: usize,
         fill: &mut dyn FnMut(Range<usize>, &mut [S]),
     ) -> Result<u32, Error> {
-        let (first, end) = (self.len, self.len + count);
-        while self.len < end {
-            let (slab, at) = self.place(self.len);
+        let first = self.places.len();
+        let mut done = 0;
+        while done < count {
+            let (slab, at) = ((first + done) / self.deep, (first + done) % self.deep);
             if slab == self.slabs.len() {
                 self.slabs.push(memory::zeros("kernel values", &[self.size])?);
             }
-            let some = (end - self.len).min((1 << self.depth) - at);
+            let some = (count - done).min(self.deep - at);
             let out = &mut self.slabs[slab][at * self.stride..][..some * self.stride];
-            fill(self.len - first..self.len - first + some, out);
-            self.len += some;
+            fill(done..done + some, out);
+            let starts = (at..at + some).map(|row| (slab as u32, row * self.stride));
+            self.places.extend(starts);
+            done += some;
         }
         Ok(first as u32)
     }
