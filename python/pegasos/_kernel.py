@@ -175,7 +175,8 @@ class KernelPegasosClassifier(MetricMachine):
         Whether ``fit`` goes on from where training is. All rows then count as new examples.
     cache_size : float, default=1024.0
         Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
-        ascent, which grow where they must, up to 8192 examples. Of a refit, of features of examples.
+        ascent, which grow where they must, up to 8192 examples; of several problems, as many are solved side by side as
+        there is room for, if all their kernel values were needed. Of a refit, of features of examples.
     history : int or None, default=None
         If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None

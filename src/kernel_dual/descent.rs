@@ -41,8 +41,9 @@ const LOOK: usize = 64;
 /// Sweeps among the same before anything is noted of them.
 const EASY: usize = 2;
 
-/// Rows that are computed at a time, of few features and of more.
-const FEW: usize = TILE;
+/// Rows that are computed at a time, of few features and of more. Who is next is looked for each time: with [`TILE`] of them
+/// letter and covtype15k take 1.03 to 1.05 times as long, with three or four times as many as with twice.
+const FEW: usize = 2 * TILE;
 const MORE: usize = GROUP;
 
 /// Rows that are computed at a time where all slopes are made up for.

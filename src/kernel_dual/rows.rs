@@ -107,3 +107,34 @@ impl<S> Room<S> {
         self.rows().clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of one length after another, in the slabs of those before.
+    #[test]
+    fn rows_stay_as_they_are_when_more_come() {
+        let mut rows = Rows::<f64>::default();
+        for (stride, counts) in [(32, vec![1, 5, 40]), (8192, vec![3, 30, 1, 2]), (64, vec![700])] {
+            let most: usize = counts.iter().sum();
+            rows.clear(stride, most);
+            let mut first = 0;
+            for count in counts {
+                let mut fill = |some: Range<usize>, out: &mut [f64]| {
+                    assert_eq!(out.len(), some.len() * stride);
+                    for (k, row) in some.zip(out.chunks_mut(stride)) {
+                        row.fill((first + k) as f64);
+                    }
+                };
+                assert_eq!(rows.add(count, &mut fill).expect("room"), first as u32);
+                first += count;
+            }
+            assert_eq!(first, most);
+            for k in 0..most {
+                let row = rows.row(k as u32);
+                assert!(row.len() == stride && row.iter().all(|value| *value == k as f64));
+            }
+        }
+    }
+}
