@@ -18,7 +18,8 @@
 //! * Carried: a, and every example's scores at w(a), in f64. The gap is the sum of the examples' shares,
 //!   `s_i/n (loss + loss* + <a_i, scores_i>)`, so every round begins with a certificate, at no cost.
 //! * Cost: with m examples in the working set O(n m) kernel values a round, and O(m) for a step within it.
-//!   Memory: 16 bytes an example and output, m^2 kernel values for each problem at work, and as many more as are allowed.
+//!   Memory: 8 bytes an example and 16 an example and output, m^2 kernel values for each problem at work, of which there are
+//!   as many as threads, if that is allowed, and as many more as are allowed.
 //! * By instalments: kernel values row by row, problem by problem, scores chunk by chunk, so that a caller is heard in
 //!   between. What a round has found stands once all scores know of it; until then it can be undone.
 //! * Determinism: every kernel value is computed in one way wherever it is needed, and added in the order of the examples;
@@ -142,7 +143,7 @@ pub struct KernelAscent<S, L> {
 /// What is under way.
 #[derive(Clone, Debug)]
 enum Round<S> {
-    /// Problems look for their steps: those before `next` have found them.
+    /// Problems look for their steps; what those have found that have.
     Search { jobs: Vec<Job<S>>, found: Vec<Option<Found>> },
     /// All scores learn of them.
     Spread(Spread<S>),
