@@ -216,7 +216,7 @@ impl<'a, S: Scalar> Waiting<'a, S> {
     /// The next one, if there is room for it; one that is larger than that is alone.
     fn take(&mut self) -> Option<(&'a mut Job<S>, &'a mut Option<Found>)> {
         let size = self.jobs.front()?.0.among.most();
-        if self.used > 0 && self.used + size > self.room {
+        if self.used > 0 && size > self.room.saturating_sub(self.used) {
             return None;
         }
         self.used += size;
@@ -245,13 +245,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let waiting = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let over = AtomicBool::new(false);
         let done = side_by_side(&mut threads, |_, ()| {
-            let (mut own, mut done) = (None, 0);
+            let (mut own, mut done) = (None, 0_usize);
             while !over.load(Ordering::Relaxed) {
                 let Some((job, found)) = own.take().or_else(|| waiting().take()) else {
                     break;
                 };
                 let result = self.search(data, job, piece);
-                done += piece;
+                done = done.saturating_add(piece);
                 if done >= rows || result.is_err() {
                     over.store(true, Ordering::Relaxed);
                 }
