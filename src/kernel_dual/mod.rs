@@ -143,10 +143,10 @@ pub struct KernelAscent<S, L> {
 /// What is under way.
 #[derive(Clone, Debug)]
 enum Round<S> {
-    /// Problems look for their steps; what those have found that have.
-    Search { jobs: Vec<Job<S>>, found: Vec<Option<Found>> },
+    /// Problems look for their steps.
+    Search(Vec<Job<S>>),
     /// All scores learn of them.
-    Spread(Spread<S>),
+    Spread(Box<Spread<S>>),
 }
 
 /// An example whose coefficients in w have changed.
@@ -399,15 +399,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn go_on(&mut self, data: &Examples<'_, S>, rows: usize) -> Result<bool, Error> {
         match self.round.take() {
             None => return Ok(false),
-            Some(Round::Search { mut jobs, mut found }) => {
-                self.search_side_by_side(data, &mut jobs, &mut found, rows)?;
-                if found.iter().any(Option::is_none) {
-                    self.round = Some(Round::Search { jobs, found });
+            Some(Round::Search(mut jobs)) => {
+                self.search_side_by_side(data, &mut jobs, rows)?;
+                if jobs.iter().any(|job| job.found.is_none()) {
+                    self.round = Some(Round::Search(jobs));
                     return Ok(true);
                 }
                 let mut gains = Vec::new();
-                for (job, found) in jobs.iter().zip(found) {
-                    self.take(job.problem, found.unwrap_or_default(), &mut gains);
+                for job in jobs {
+                    self.take(job.problem, job.found.unwrap_or_default(), &mut gains);
                 }
                 self.room.clear();
                 if gains.is_empty() {
@@ -491,8 +491,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         });
         let jobs: Vec<Job<S>> = jobs.collect();
         if !jobs.is_empty() {
-            let found = jobs.iter().map(|_| None).collect();
-            self.round = Some(Round::Search { jobs, found });
+            self.round = Some(Round::Search(jobs));
         }
         Ok(certificate)
     }
@@ -528,7 +527,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let about = (self.kernel, data.rows(), &self.numbers[..]);
         let spread = Spread::new(about, &self.cached, self.outputs(), moved, changes)?;
-        self.round = Some(Round::Spread(spread));
+        self.round = Some(Round::Spread(Box::new(spread)));
         Ok(())
     }
 

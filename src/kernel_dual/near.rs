@@ -67,12 +67,7 @@ impl<S: Scalar> Near<S> {
         S: 'a,
     {
         if !self.has(k) {
-            let row = row();
-            self.slots[k] = self.rows.add(1, &mut |_, out| {
-                let (out, rest) = out.split_at_mut(active.len());
-                out.iter_mut().zip(active).for_each(|(out, &j)| *out = row[j as usize]);
-                rest.fill(S::default());
-            })?;
+            self.slots[k] = self.rows.pick(row(), active)?;
         }
         Ok(())
     }

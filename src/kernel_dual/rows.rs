@@ -48,6 +48,15 @@ impl<S: Scalar> Rows<S> {
         &self.slabs[slab as usize][start..start + self.stride]
     }
 
+    /// Takes in a row that has these entries of another one, and zeros; returns its number.
+    pub fn pick(&mut self, row: &[S], entries: &[u32]) -> Result<u32, Error> {
+        self.add(1, &mut |_, out| {
+            let (out, rest) = out.split_at_mut(entries.len());
+            out.iter_mut().zip(entries).for_each(|(out, &j)| *out = row[j as usize]);
+            rest.fill(S::default());
+        })
+    }
+
     /// Takes in so many rows, which `fill` writes, some at a time: which, and where to. Returns the number of the first.
     pub fn add(
         &mut self,
@@ -135,6 +144,10 @@ mod tests {
                 let row = rows.row(k as u32);
                 assert!(row.len() == stride && row.iter().all(|value| *value == k as f64));
             }
+            // What those before have left behind shows in none.
+            let picked = rows.pick(&[3.0, 1.0, 4.0], &[2, 0]).expect("room");
+            let row = rows.row(picked);
+            assert!(row[..2] == [4.0, 3.0] && row[2..].iter().all(|value| *value == 0.0));
         }
     }
 }

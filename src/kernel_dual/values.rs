@@ -150,7 +150,7 @@ fn block<S: Scalar>(
     }
 }
 
-/// Kernel values of these rows with all of the vectors, `stride` for each row.
+/// Kernel values of these rows with all of the vectors, and zeros, `stride` for each row.
 pub(super) fn rows_of<S: Scalar>(
     kernel: Kernel,
     x: &Matrix<'_, S>,
@@ -165,15 +165,14 @@ pub(super) fn rows_of<S: Scalar>(
     let mut parts: Vec<_> = rows.chunks(part).zip(out.chunks_mut(part * stride)).collect();
     side_by_side(&mut parts, |_, (rows, out)| {
         vectors.kernel_values(kernel, x, rows, 0..vectors.len(), out, stride);
+        out.chunks_mut(stride).for_each(|row| row[vectors.len()..].fill(S::default()));
     });
 }
 
 /// Adds multiples of rows to what stands in their columns, some columns side by side.
 pub(super) fn add_all<S: Scalar>(coefs: &[f64], rows: &[&[S]], out: &mut [f64]) {
-    let part = match coefs.len() * out.len() < SMALL {
-        true => out.len().max(1),
-        false => COLUMNS,
-    };
+    let few = coefs.len() * out.len() < SMALL;
+    let part = if few { out.len().max(1) } else { COLUMNS };
     let mut parts: Vec<_> = out.chunks_mut(part).enumerate().collect();
     side_by_side(&mut parts, |_, (k, out)| {
         let columns = *k * part..*k * part + out.len();
@@ -246,8 +245,7 @@ pub(super) struct Spread<S> {
     /// has changed for each.
     vectors: Vectors<S>,
     coefs: Vec<f64>,
-    /// The first rows of these, which will be, as far as they are computed: so many, in slabs of [`TOGETHER`].
-    caches: usize,
+    /// The first rows of these, which will be, as far as they are computed: in slabs of [`TOGETHER`].
     slabs: Vec<Vec<S>>,
     /// The next chunk of places.
     next: usize,
@@ -284,7 +282,7 @@ impl<S: Scalar> Spread<S> {
             let missing = moved.iter().filter(|moved| !moved.known);
             coefs.extend(missing.map(|moved| changes[moved.changes.start].1));
         }
-        Ok(Spread { moved, changes, vectors, coefs, caches, slabs, next: 0 })
+        Ok(Spread { moved, changes, vectors, coefs, slabs, next: 0 })
     }
 
     /// Adds to scores of one output, of these rows, what the vectors do: a product for each, which need not be transposed.
@@ -311,7 +309,8 @@ impl<S: Scalar> Spread<S> {
         chunks: usize,
         concerns: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<bool, usize> {
-        let (outputs, first, caches) = (scores.outputs, self.next, self.caches);
+        let (outputs, first) = (scores.outputs, self.next);
+        let caches: usize = self.slabs.iter().map(|slab| slab.len() / cached.stride()).sum();
         let parts = scores.values.chunks_mut(outputs * CHUNK).enumerate().skip(first).take(chunks);
         let mut tasks: Vec<_> = parts.map(|(chunk, scores)| (chunk, scores, Vec::new())).collect();
         // Of what is to be cached everybody has a part of every row.

@@ -66,6 +66,8 @@ pub(super) struct Job<S> {
     pub dual: f64,
     pub among: Among<S>,
     search: Search<S>,
+    /// Once the search is over.
+    pub found: Option<Found>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ enum Search<S> {
 
 impl<S: Scalar> Job<S> {
     pub fn new(problem: usize, whole: bool, tol: f64, dual: f64, among: Among<S>) -> Self {
-        Job { problem, whole, tol, dual, among, search: Search::New }
+        Job { problem, whole, tol, dual, among, search: Search::New, found: None }
     }
 
     /// Down to where the gap of a part, which began at `first`, is to come, n times; the dual value being what it is now.
@@ -168,14 +170,7 @@ impl<S: Scalar> Among<S> {
             }
             match cached.row(self.set[k]) {
                 Some(_) if self.all => self.slots[k] = CACHED,
-                Some(row) => {
-                    self.slots[k] = self.rows.add(1, &mut |_, out| {
-                        let (out, rest) = out.split_at_mut(self.set.len());
-                        let values = self.set.iter().map(|&place| row[place as usize]);
-                        out.iter_mut().zip(values).for_each(|(out, value)| *out = value);
-                        rest.fill(S::default());
-                    })?;
-                }
+                Some(row) => self.slots[k] = self.rows.pick(row, &self.set)?,
                 None => missing.push(k),
             }
         }
@@ -207,15 +202,15 @@ impl<S: Scalar> Among<S> {
 /// Problems that nobody is at work at, in their order; how many kernel values there may be side by side, and of those at
 /// work are at most.
 struct Waiting<'a, S> {
-    jobs: VecDeque<(&'a mut Job<S>, &'a mut Option<Found>)>,
+    jobs: VecDeque<&'a mut Job<S>>,
     room: usize,
     used: usize,
 }
 
 impl<'a, S: Scalar> Waiting<'a, S> {
     /// The next one, if there is room for it; one that is larger than that is alone.
-    fn take(&mut self) -> Option<(&'a mut Job<S>, &'a mut Option<Found>)> {
-        let size = self.jobs.front()?.0.among.most();
+    fn take(&mut self) -> Option<&'a mut Job<S>> {
+        let size = self.jobs.front()?.among.most();
         if self.used > 0 && size > self.room.saturating_sub(self.used) {
             return None;
         }
@@ -231,15 +226,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         &self,
         data: &Examples<'_, S>,
         jobs: &mut [Job<S>],
-        found: &mut [Option<Found>],
         rows: usize,
     ) -> Result<(), Error> {
         let piece = rows.div_ceil(PIECES).max(rows.min(FEW)).max(1);
         // Nothing else is kept where all problems are whole, and nobody's rows are those of all.
         let alone = jobs.iter().all(|job| job.whole && !job.among.all);
         let room = if alone { 2 * self.together } else { self.together };
-        let open = jobs.iter_mut().zip(found).filter(|(_, found)| found.is_none());
-        let jobs: VecDeque<_> = open.collect();
+        let jobs: VecDeque<_> = jobs.iter_mut().filter(|job| job.found.is_none()).collect();
         let mut threads = vec![(); threads::count().min(jobs.len())];
         let waiting = Mutex::new(Waiting { jobs, room, used: 0 });
         let waiting = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +240,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let done = side_by_side(&mut threads, |_, ()| {
             let (mut own, mut done) = (None, 0_usize);
             while !over.load(Ordering::Relaxed) {
-                let Some((job, found)) = own.take().or_else(|| waiting().take()) else {
+                let Some(job) = own.take().or_else(|| waiting().take()) else {
                     break;
                 };
                 let result = self.search(data, job, piece);
@@ -255,9 +248,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 if done >= rows || result.is_err() {
                     over.store(true, Ordering::Relaxed);
                 }
-                *found = result?;
-                if found.is_none() {
-                    own = Some((job, found));
+                job.found = result?;
+                if job.found.is_none() {
+                    own = Some(job);
                 } else {
                     waiting().used -= job.among.most();
                     job.among = Among::new(Vec::new(), &[], None);
