@@ -179,8 +179,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 n_features,
             ));
         }
-        if n >= u32::MAX as usize {
-            return Err(Error::shape("X", "fewer than 2^32 rows", n));
+        if n == 0 || n >= u32::MAX as usize {
+            return Err(Error::shape("X", "at least one row and fewer than 2^32 - 1", n));
         }
         data.check(0..n)?;
         for i in 0..n {

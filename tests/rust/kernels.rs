@@ -584,6 +584,9 @@ fn doors_refuse_what_does_not_fit() {
     assert_eq!(name(ascent.unwrap_err()), "X");
     let ascent = KernelAscent::new(Kernel::Linear, HINGE, 0.0, &data, 0);
     assert_eq!(name(ascent.unwrap_err()), "lambda");
+    let none = Examples::new(Dense::<f64>::new(&[], 0, 3).unwrap(), &[], None).unwrap();
+    let ascent = KernelAscent::new(Kernel::Linear, HINGE, 0.1, &none, 0);
+    assert_eq!(name(ascent.unwrap_err()), "X");
     let mut trainer =
         expansion(Kernel::Linear, HINGE, Params { lambda: 0.1, ..Params::default() }, &data, true);
     let wide = [0.0; 8];
