@@ -424,14 +424,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     part.spans.iter().any(|span| span.start < own.end && own.start < span.end)
                 };
                 // Two chunks at least, or one thread would have nothing to do.
-                let more = spread.advance(
-                    (self.kernel.kernel, data.rows(), &self.numbers),
+                if spread.advance(
+                    (self.kernel, data, &self.numbers),
                     &self.cached,
                     &mut self.scores,
                     rows.div_ceil(CHUNK).max(2),
                     &concerns,
-                );
-                if more.map_err(|place| data.diagnose(self.numbers[place]))? {
+                )? {
                     self.round = Some(Round::Spread(spread));
                 } else {
                     self.before.clear();

@@ -1,12 +1,12 @@
 //! Kernel values of examples with other examples, and what they add to scores.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::Moved;
 use crate::data::Matrix;
 use crate::error::Error;
+use crate::examples::Examples;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -128,28 +128,6 @@ impl<S: Scalar> Cached<S> {
     }
 }
 
-/// Writes kernel values of the vectors in these slots with examples, whose rows have these numbers: a slice for each vector.
-fn block<S: Scalar>(
-    kernel: Kernel,
-    x: &Matrix<'_, S>,
-    vectors: &Vectors<S>,
-    slots: Range<usize>,
-    numbers: &[usize],
-    out: &mut [&mut [S]],
-) {
-    let stride = slots.len().next_multiple_of(WIDTH);
-    let mut by_example = vec![S::default(); GROUP * stride];
-    for (group, numbers) in numbers.chunks(GROUP).enumerate() {
-        vectors.kernel_values(kernel, x, numbers, slots.clone(), &mut by_example, stride);
-        for (k, out) in out.iter_mut().enumerate() {
-            let out = &mut out[group * GROUP..][..numbers.len()];
-            for (out, by_example) in out.iter_mut().zip(by_example.chunks(stride)) {
-                *out = by_example[k];
-            }
-        }
-    }
-}
-
 /// Kernel values of these rows with all of the vectors, and zeros, `stride` for each row.
 pub(super) fn rows_of<S: Scalar>(
     kernel: Kernel,
@@ -241,10 +219,10 @@ pub(super) struct Spread<S> {
     moved: Vec<Moved>,
     /// Output and change in w, example after example.
     changes: Vec<(u32, f64)>,
-    /// Those whose rows are not cached, in their order; where there is one output and their rows are not to be cached, what
-    /// has changed for each.
-    vectors: Vectors<S>,
-    coefs: Vec<f64>,
+    /// The numbers of those whose rows are not cached, in their order; where there is one output and their rows are not to be
+    /// cached, these as vectors, and what has changed for each.
+    missing: Vec<usize>,
+    sums: Option<(Vectors<S>, Vec<f64>)>,
     /// The first rows of these, which will be, as far as they are computed: in slabs of [`TOGETHER`].
     slabs: Vec<Vec<S>>,
     /// The next chunk of places.
@@ -264,11 +242,10 @@ impl<S: Scalar> Spread<S> {
         moved.iter_mut().for_each(|moved| moved.known = cached.row(moved.place).is_some());
         let missing = moved.iter().filter(|moved| !moved.known);
         let missing: Vec<usize> = missing.map(|moved| numbers[moved.place as usize]).collect();
-        let vectors = vectors_of(kernel, x, &missing)?;
         // Others are computed as fast as they are read.
         let worth = kernel.kernel != Kernel::Precomputed && x.n_features() >= MANY;
-        let mut caches = if worth { cached.room(vectors.len()) } else { 0 };
-        if caches < vectors.len() {
+        let mut caches = if worth { cached.room(missing.len()) } else { 0 };
+        if caches < missing.len() {
             caches -= caches % TOGETHER;
         }
         let slabs = (0..caches).step_by(TOGETHER);
@@ -277,39 +254,26 @@ impl<S: Scalar> Spread<S> {
             memory::zeros("kernel values", &size)
         });
         let slabs: Vec<Vec<S>> = slabs.collect::<Result<_, Error>>()?;
-        let mut coefs = Vec::new();
+        let mut sums = None;
         if outputs == 1 && caches == 0 {
-            let missing = moved.iter().filter(|moved| !moved.known);
-            coefs.extend(missing.map(|moved| changes[moved.changes.start].1));
+            let coefs = moved.iter().filter(|moved| !moved.known);
+            let coefs = coefs.map(|moved| changes[moved.changes.start].1).collect();
+            sums = Some((vectors_of(kernel, x, &missing)?, coefs));
         }
-        Ok(Spread { moved, changes, vectors, coefs, slabs, next: 0 })
-    }
-
-    /// Adds to scores of one output, of these rows, what the vectors do: a product for each, which need not be transposed.
-    fn add_sums(&self, kernel: Kernel, x: &Matrix<'_, S>, numbers: &[usize], scores: &mut [f64]) {
-        let mut values = vec![S::default(); GROUP * CHUNK];
-        for (numbers, scores) in numbers.chunks(GROUP).zip(scores.chunks_mut(GROUP)) {
-            for (chunk, coefs) in self.coefs.chunks(CHUNK).enumerate() {
-                let slots = chunk * CHUNK..chunk * CHUNK + coefs.len();
-                self.vectors.kernel_values(kernel, x, numbers, slots, &mut values, CHUNK);
-                for (score, values) in scores.iter_mut().zip(values.chunks(CHUNK)) {
-                    *score += S::dot(&values[..coefs.len()], coefs);
-                }
-            }
-        }
+        Ok(Spread { moved, changes, missing, sums, slabs, next: 0 })
     }
 
     /// Goes on with so many chunks; `concerns(o, chunk)` is whether a chunk has any scores of an output. Says whether there
-    /// are more; a place whose scores are not finite, if there is one, is an error.
+    /// are more. The numbers are those of the rows at all places.
     pub fn advance(
         &mut self,
-        (kernel, x, numbers): (Kernel, &Matrix<'_, S>, &[usize]),
+        (kernel, data, numbers): (Raised, &Examples<'_, S>, &[usize]),
         cached: &Cached<S>,
         scores: &mut Grid,
         chunks: usize,
         concerns: &(dyn Fn(usize, usize) -> bool + Sync),
-    ) -> Result<bool, usize> {
-        let (outputs, first) = (scores.outputs, self.next);
+    ) -> Result<bool, Error> {
+        let (x, outputs, first) = (data.rows(), scores.outputs, self.next);
         let caches: usize = self.slabs.iter().map(|slab| slab.len() / cached.stride()).sum();
         let parts = scores.values.chunks_mut(outputs * CHUNK).enumerate().skip(first).take(chunks);
         let mut tasks: Vec<_> = parts.map(|(chunk, scores)| (chunk, scores, Vec::new())).collect();
@@ -323,54 +287,57 @@ impl<S: Scalar> Spread<S> {
             let places = *chunk * CHUNK..numbers.len().min((*chunk + 1) * CHUNK);
             let (len, own) = (places.len(), &numbers[places.clone()]);
             let concerned: Vec<bool> = (0..outputs).map(|o| concerns(o, *chunk)).collect();
-            let mut others = Vec::new();
-            let mut missing = 0;
-            if !self.coefs.is_empty() {
-                self.add_sums(kernel, x, own, scores);
+            // Rows of those that have moved, with those of the chunk as vectors: [`TOGETHER`] at a time, as they are needed.
+            let stride = len.next_multiple_of(WIDTH);
+            let (mut others, mut values, mut missing) = (None, Vec::new(), 0);
+            match &self.sums {
+                Some((vectors, coefs)) => add_sums(kernel, x, own, vectors, coefs, scores),
+                None if self.missing.is_empty() => {}
+                None => others = Some(vectors_of(kernel, x, own)?),
             }
             for moved in &self.moved {
-                if !moved.known && !self.coefs.is_empty() {
-                    continue;
-                }
-                let values = match cached.row(moved.place).filter(|_| moved.known) {
-                    Some(row) => &row[places.clone()],
-                    None => {
-                        let slots = missing..self.vectors.len().min(missing + TOGETHER);
-                        let compute = |slots, out: &mut [&mut [S]]| {
-                            block(kernel, x, &self.vectors, slots, own, out);
-                        };
+                let row = match (cached.row(moved.place).filter(|_| moved.known), &others) {
+                    (Some(row), _) => &row[places.clone()],
+                    (None, None) => continue,
+                    (None, Some(others)) => {
                         let at = missing % TOGETHER;
-                        missing += 1;
-                        if slots.start < caches {
-                            if at == 0 {
-                                compute(slots.clone(), &mut rows[slots.clone()]);
+                        if at == 0 {
+                            let some = missing..self.missing.len().min(missing + TOGETHER);
+                            values.resize(TOGETHER * stride, S::default());
+                            let numbers = &self.missing[some.clone()];
+                            others.kernel_values(
+                                kernel.kernel,
+                                x,
+                                numbers,
+                                0..len,
+                                &mut values,
+                                stride,
+                            );
+                            // All of these are to be cached, or none.
+                            let kept = rows.get_mut(some).unwrap_or_default();
+                            for (kept, row) in kept.iter_mut().zip(values.chunks(stride)) {
+                                kept[..len].copy_from_slice(&row[..len]);
                             }
-                            &rows[slots.start][..len]
-                        } else {
-                            if at == 0 {
-                                others.resize(TOGETHER * len, S::default());
-                                let mut out: Vec<&mut [S]> = others.chunks_mut(len).collect();
-                                compute(slots.clone(), &mut out[..slots.len()]);
-                            }
-                            &others[at * len..][..len]
                         }
+                        missing += 1;
+                        &values[at * stride..][..len]
                     }
                 };
                 for &(o, change) in &self.changes[moved.changes.clone()] {
                     let o = o as usize;
                     if concerned[o] {
-                        S::axpy(change, values, &mut scores[o * CHUNK..][..len]);
+                        S::axpy(change, row, &mut scores[o * CHUNK..][..len]);
                     }
                 }
             }
-            let bad = scores.iter().position(|score| !score.is_finite());
-            bad.map(|at| places.start + at % CHUNK)
+            match scores.iter().position(|score| !score.is_finite()) {
+                Some(at) => Err(data.diagnose(own[at % CHUNK])),
+                None => Ok(()),
+            }
         });
         self.slabs = slabs;
         self.next += done.len();
-        if let Some(place) = done.into_iter().flatten().next() {
-            return Err(place);
-        }
+        done.into_iter().collect::<Result<(), Error>>()?;
         if self.next * CHUNK < numbers.len() {
             return Ok(true);
         }
@@ -381,5 +348,26 @@ impl<S: Scalar> Spread<S> {
             places.chunks(TOGETHER).zip(slabs).for_each(|(places, slab)| cached.add(places, slab));
         }
         Ok(false)
+    }
+}
+
+/// Adds to scores of one output, of these rows, what vectors do: a product for each of them.
+fn add_sums<S: Scalar>(
+    Raised { kernel, .. }: Raised,
+    x: &Matrix<'_, S>,
+    numbers: &[usize],
+    vectors: &Vectors<S>,
+    coefs: &[f64],
+    scores: &mut [f64],
+) {
+    let mut values = vec![S::default(); GROUP * CHUNK];
+    for (numbers, scores) in numbers.chunks(GROUP).zip(scores.chunks_mut(GROUP)) {
+        for (chunk, coefs) in coefs.chunks(CHUNK).enumerate() {
+            let slots = chunk * CHUNK..chunk * CHUNK + coefs.len();
+            vectors.kernel_values(kernel, x, numbers, slots, &mut values, CHUNK);
+            for (score, values) in scores.iter_mut().zip(values.chunks(CHUNK)) {
+                *score += S::dot(&values[..coefs.len()], coefs);
+            }
+        }
     }
 }
