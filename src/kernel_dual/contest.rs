@@ -3,8 +3,8 @@
 //! * Where few examples of a working set, and few outputs of each, have a share in the gap, a step costs as much as those
 //!   have kernel values with one another, output by output ([`Cells`]): where there are ten classes a tenth of what it costs
 //!   all scores of a set to know of it.
-//! * Steps one after the other, of an eighth with the largest shares in turn; after each sweep conjugate gradients
-//!   ([`Face`]), or where too many dual variables come to an end on their way, a leap ([`Trail`]).
+//! * Steps one after the other, of an eighth with the largest shares in turn; after each sweep a leap ([`Trail`]), and where a
+//!   few of these do not do, conjugate gradients ([`Face`]).
 
 use super::blocks::Blocks;
 use super::cells::Cells;
@@ -29,12 +29,12 @@ const DEEP: f64 = 0.2;
 const PART: usize = 8;
 
 /// Sweeps that are followed by a leap before conjugate gradients are tried: where a few do, those are not worth their time.
-const EASY: usize = 32;
+const EASY: usize = 8;
 
-/// Steps of conjugate gradients at a time, at most.
-const GRADIENTS: usize = 50;
+/// Steps of conjugate gradients at a time, about.
+const GRADIENTS: usize = 200;
 
-/// Where those were not worth it, one sweep passes until they are tried again, then 3, 7, and so on up to this.
+/// Where those have gained nothing, one sweep passes until they are tried again, then 3, 7, and so on up to this.
 const PAUSE: usize = 63;
 
 /// Sweeps of a contest, at most; and how many of them conjugate gradients count for.
@@ -229,15 +229,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let whose: Vec<usize> = cells.nonzeros().map(|at| cells.member(at)).collect();
         job.among.fetch(self.kernel, data.rows(), &self.cached, whose.into_iter())?;
         cells.bring_all(&job.among, &self.cached);
-        let Some(mut face) = Face::of(cells, self.outputs()) else {
+        let Some(face) = Face::of(cells, self.outputs()) else {
             *wait = PAUSE;
             return Ok(1);
         };
-        let (gains, worth) = face.ascend(cells, GRADIENTS);
+        let gains = face.ascend(cells, GRADIENTS);
         let mut scores = std::mem::take(&mut cells.scores);
         cells.add_all(&gains, &job.among, &self.cached, &mut scores);
         cells.scores = scores;
-        *pause = if worth { 0 } else { (2 * *pause + 1).min(PAUSE) };
+        *pause = if gains.is_empty() { (2 * *pause + 1).min(PAUSE) } else { 0 };
         (*wait, *trail) = (*pause, Trail::default());
         *sweeps += OF_GRADIENTS;
         Ok(cells.examples.len() / BLOCK)
