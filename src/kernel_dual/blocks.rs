@@ -41,6 +41,8 @@ pub(super) struct Blocks<S> {
     pub steps: usize,
     /// Steps when the last contest was over, or was not to be; and the one that is under way.
     pub contested: usize,
+    /// For how many sweeps conjugate gradients were not worth their time then.
+    pub pause: usize,
     contest: Option<Contest<S>>,
     /// Where the last sweeps have led.
     pub trail: Trail,
@@ -67,6 +69,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             target: f64::NAN,
             steps: 0,
             contested: 0,
+            pause: 0,
             contest: None,
             trail: Trail::default(),
         }

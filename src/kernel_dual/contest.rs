@@ -34,7 +34,11 @@ const EASY: usize = 8;
 /// Steps of conjugate gradients at a time, about.
 const GRADIENTS: usize = 200;
 
-/// Where those have gained nothing, one sweep passes until they are tried again, then 3, 7, and so on up to this.
+/// So many of these steps take about as long as a sweep.
+const LIKE_A_SWEEP: f64 = 5.0;
+
+/// Where they have gained less than sweeps would have in that time, one sweep passes until they are tried again, then 3, 7,
+/// and so on up to this. Where kernel values are of low rank, few dual variables are free in the end, and sweeps find them.
 const PAUSE: usize = 63;
 
 /// Sweeps of a contest, at most; and how many of them conjugate gradients count for.
@@ -59,9 +63,10 @@ pub(super) struct Contest<S> {
     steps: usize,
     sweeps: usize,
     trail: Trail,
-    /// Sweeps until conjugate gradients are tried, and how many passed before.
+    /// Sweeps until conjugate gradients are tried, how many passed before, and where the last of them began.
     wait: usize,
-    pause: usize,
+    pub pause: usize,
+    last: Option<Point>,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
@@ -118,7 +123,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
         }
         let (before, trail) = (cells.dual.clone(), Trail::default());
-        let (first, steps, sweeps, wait, pause) = (f64::NAN, 0, 0, EASY, 0);
+        let (first, steps, sweeps, pause) = (f64::NAN, 0, 0, blocks.pause);
         Some(Contest {
             cells,
             weights,
@@ -129,8 +134,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             steps,
             sweeps,
             trail,
-            wait,
+            wait: EASY.max(pause),
             pause,
+            last: None,
         })
     }
 
@@ -221,26 +227,42 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         contest: &mut Contest<S>,
     ) -> Result<usize, Error> {
         if contest.wait > 0 {
-            contest.wait = contest.wait.saturating_sub(1);
+            contest.wait -= 1;
             self.leap_in(data, job, contest)?;
+            contest.last = (contest.wait == 0).then(|| self.point_in(contest));
             return Ok(1);
         }
-        let Contest { cells, trail, wait, pause, sweeps, .. } = contest;
+        let cells = &mut contest.cells;
         let whose: Vec<usize> = cells.nonzeros().map(|at| cells.member(at)).collect();
         job.among.fetch(self.kernel, data.rows(), &self.cached, whose.into_iter())?;
         cells.bring_all(&job.among, &self.cached);
         let Some(face) = Face::of(cells, self.outputs()) else {
-            *wait = PAUSE;
+            contest.wait = PAUSE;
             return Ok(1);
         };
-        let gains = face.ascend(cells, GRADIENTS);
+        let here = self.point_in(contest);
+        let cells = &mut contest.cells;
+        let (by_place, stride) = (cells.weights.clone(), cells.dual.len());
+        let of_sweep = contest.last.take().map(|last| last.gain_to(&here, &by_place, stride));
+        let (steps, gains) = face.ascend(cells, GRADIENTS);
         let mut scores = std::mem::take(&mut cells.scores);
         cells.add_all(&gains, &job.among, &self.cached, &mut scores);
         cells.scores = scores;
-        *pause = if gains.is_empty() { (2 * *pause + 1).min(PAUSE) } else { 0 };
-        (*wait, *trail) = (*pause, Trail::default());
+        let (best, gain) = here.towards(self.point_in(contest), &by_place, stride);
+        let worth = gain > of_sweep.unwrap_or(0.0) * steps as f64 / LIKE_A_SWEEP;
+        let Contest { cells, trail, wait, pause, sweeps, last, .. } = contest;
+        cells.dual.clone_from(&best.dual);
+        cells.scores.clone_from(&best.scores);
+        *pause = if worth { 0 } else { (2 * *pause + 1).min(PAUSE) };
+        (*wait, *trail, *last) = (*pause, Trail::default(), worth.then_some(best));
         *sweeps += OF_GRADIENTS;
         Ok(cells.examples.len() / BLOCK)
+    }
+
+    /// Where a contest is.
+    fn point_in(&self, Contest { cells, weights, .. }: &Contest<S>) -> Point {
+        let conjugates = self.conjugates_in(&cells.dual, cells, weights);
+        Point { dual: cells.dual.clone(), scores: cells.scores.clone(), conjugates }
     }
 
     fn leap_in(
@@ -249,11 +271,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         job: &mut Job<S>,
         contest: &mut Contest<S>,
     ) -> Result<(), Error> {
+        let here = self.point_in(contest);
         let Contest { cells, weights, factor, trail, .. } = contest;
-        let conjugates = self.conjugates_in(&cells.dual, cells, weights);
-        let (dual, scores) = (cells.dual.clone(), cells.scores.clone());
-        let (by_place, stride) = (cells.weights.clone(), dual.len());
-        let leap = trail.leap(Point { dual, scores, conjugates }, &by_place, stride, |there| {
+        let (by_place, stride) = (cells.weights.clone(), cells.dual.len());
+        let leap = trail.leap(here, &by_place, stride, |there| {
             let outside = self.bring_back_in(cells, factor, &mut there.dual);
             let whose = outside.iter().map(|(at, _)| cells.member(*at));
             job.among.fetch(self.kernel, data.rows(), &self.cached, whose)?;
@@ -333,23 +354,24 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         // Those of a contest cost about an eighth.
         blocks.steps += contest.sweeps * cells.examples.len() / BLOCK / 8;
         (blocks.contested, blocks.trail) = (blocks.steps, Trail::default());
+        blocks.pause = contest.pause;
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::Rng;
+
     use crate::{CrammerSinger, Dense, Examples, Kernel, KernelAscent};
 
     /// Weak regularisation, all within one contest after another: solved, and to the same bits whatever the pieces are.
     #[test]
     fn contests_end_at_the_optimum() {
         let (n, d, classes) = (400, 3, 5);
-        let mut state = 7_u64;
-        let mut uniform = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 11) as f64 / (1_u64 << 53) as f64
-        };
+        let mut numbers = Pcg64::new(7, 0);
+        let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let x: Vec<f64> = (0..n * d).map(|_| uniform()).collect();
         // Bands, a tenth of them wrong.
         let label = |row: &[f64]| (row.iter().sum::<f64>() * 2.5) as u32 % classes;
@@ -374,6 +396,41 @@ mod tests {
             {
             }
             assert_eq!(whole.dual(), pieces.dual(), "{c}");
+        }
+    }
+
+    /// Ranks of 3 and 1, each row four times, some with another label, weights from 0 to a thousand: D is flat in nearly all
+    /// directions, conjugate gradients do not know where to go, and sweeps must not wait for them. And D never falls, nor does
+    /// a point leave its domain, even where weights times C are beyond what scores can tell from a rounding.
+    #[test]
+    fn however_flat_d_never_falls() {
+        let (n, classes) = (320, 4);
+        let mut numbers = Pcg64::new(11, 0);
+        let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        for d in [3, 1] {
+            let some: Vec<f64> = (0..n / 4 * d).map(|_| uniform() - 0.5).collect();
+            let x = some.repeat(4);
+            let y: Vec<u32> = (0..n).map(|_| (uniform() * 4.0) as u32).collect();
+            let weights: Vec<f64> = (0..n).map(|i| [0.0, 1e-3, 1.0, 1e3][i % 4]).collect();
+            let x = Dense::new(&x, n, d).expect("rows");
+            let data = Examples::new(x, &y, Some(&weights)).expect("examples");
+            for c in [1.0, 1e4, 1e8] {
+                let (loss, lambda) = (CrammerSinger { classes }, 1.0 / (c * n as f64));
+                let mut ascent = KernelAscent::new(Kernel::Linear, loss, lambda, &data, 1 << 24)
+                    .expect("ascent");
+                let (mut before, mut gap) = (0.0, 1.0);
+                for _ in 0..10 {
+                    let found = ascent.solve(&data, 1e-6, 1).expect("a certificate");
+                    let least = before - 1e-9 * found.primal;
+                    assert!(found.dual >= least, "C = {c}: {} < {before}", found.dual);
+                    (before, gap) = (found.dual, found.relative_gap());
+                }
+                assert!(gap <= 1e-6 || c > 1e4, "C = {c}: {gap}");
+                for (i, a) in ascent.dual().chunks(classes).enumerate() {
+                    assert!(a.iter().sum::<f64>().abs() < 1e-12 && a[y[i] as usize] <= 1.0);
+                    assert!((0..).zip(a).all(|(o, a)| o == y[i] || *a <= 0.0));
+                }
+            }
         }
     }
 }

@@ -116,6 +116,28 @@ impl Trail {
 }
 
 impl Point {
+    /// How much higher n D is at another point.
+    pub fn gain_to(&self, there: &Point, weights: &[f64], stride: usize) -> f64 {
+        let (slope, curve) = Way::between(self, there).rise(self, there, weights, stride);
+        slope - curve / 2.0
+    }
+
+    /// Another point, where n D is higher there, and by how much; else the best one on the line to it, by how much at least.
+    /// Where that is nothing, or the other is not finite, this one, to the last bit.
+    pub fn towards(mut self, there: Point, weights: &[f64], stride: usize) -> (Point, f64) {
+        let gain = self.gain_to(&there, weights, stride);
+        if gain > 0.0 {
+            return (there, gain);
+        }
+        let way = Way::between(&self, &there);
+        let (t, gain) = way.best(&self, &there, weights, stride);
+        if gain > 0.0 {
+            self.go(t, &way);
+            self.conjugates += t * (there.conjugates - self.conjugates);
+        }
+        (self, gain)
+    }
+
     /// Goes a part of a way; the conjugates are then those of before.
     fn go(&mut self, part: f64, way: &Way) {
         plus(part, &way.dual, &mut self.dual);
@@ -129,12 +151,17 @@ impl Way {
         Way { dual: minus(&to.dual, &from.dual), scores: minus(&to.scores, &from.scores) }
     }
 
+    /// On the way from one point to another, how fast n D rises at its beginning, and how much less at its end.
+    fn rise(&self, from: &Point, to: &Point, weights: &[f64], stride: usize) -> (f64, f64) {
+        let product = |v: &[f64]| product(&self.dual, v, weights, stride);
+        let slope = from.conjugates - to.conjugates - product(&from.scores);
+        (slope, product(&self.scores))
+    }
+
     /// The part of the way from one point to another that raises D most, and by how much, n times: at least, the conjugates
     /// being convex.
     fn best(&self, from: &Point, to: &Point, weights: &[f64], stride: usize) -> (f64, f64) {
-        let product = |v: &[f64]| product(&self.dual, v, weights, stride);
-        let slope = from.conjugates - to.conjugates - product(&from.scores);
-        let curve = product(&self.scores);
+        let (slope, curve) = self.rise(from, to, weights, stride);
         if slope > 0.0 {
             let t = (slope / curve.max(f64::MIN_POSITIVE)).min(1.0);
             (t, t * slope - t * t * curve / 2.0)
