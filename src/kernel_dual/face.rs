@@ -7,7 +7,7 @@
 //!   steps of single examples that follow. Where D is lower in the end, the best point on the line to there is taken.
 //! * Source: conjugate gradients within a face Moré and Toraldo (1991); all that are outside at a time as in block principal
 //!   pivoting, Júdice and Pires (1994). In trials on one thread usps at C = 100 and 1000 and letter at 100 and 1000, to a gap of
-//!   1e-2, took 0.3 to 0.4 of the time that they took where gradients ended with the first that came to its end.
+//!   1e-2, took 0.3 to 0.5 of the time that they took where gradients ended with the first that came to its end.
 
 use super::cells::Cells;
 use crate::scalar::Scalar;
