@@ -72,7 +72,8 @@ const LEAP_AFTER: usize = 5;
 const FAR: f64 = 10.0;
 const MOST: f64 = 0.5;
 
-/// Steps of dual ascent with kernels that may pass without the gap coming down by a part of [`STALLED`].
+/// Steps of dual ascent with kernels that may pass without the dual value going up by a part of the gap, or of itself, of
+/// [`STALLED`].
 const STEPS: usize = 100;
 const STALLED: f64 = 1e-3;
 
@@ -498,8 +499,9 @@ impl Course {
             }
             let mut next = State::Start;
             if self.epochs.is_multiple_of(STEPS) {
-                // The objective may go up and down, the dual only up.
-                if dual - self.bound <= STALLED * gap {
+                // The objective may go up and down, the dual only up; and where C is large, most of the gap may long be the
+                // objective's.
+                if dual - self.bound <= STALLED * gap.min(dual) {
                     next = State::Over(Outcome::Stalled);
                 }
                 self.bound = dual;
