@@ -6,8 +6,8 @@
 //!   gradients begin anew without them: a face loses hundreds at a time. Who should not have stayed leaves its end again by the
 //!   steps of single examples that follow. Where D is lower in the end, the best point on the line to there is taken.
 //! * Source: conjugate gradients within a face Moré and Toraldo (1991); all that are outside at a time as in block principal
-//!   pivoting, Júdice and Pires (1994). In trials on one thread usps at C = 100 and 1000 and letter at 100 and 1000, to a gap of
-//!   1e-2, took 0.3 to 0.5 of the time that they took where gradients ended with the first that came to its end.
+//!   pivoting, Júdice and Pires (1994). `benches/kernels.py --only several` has its times: usps and
+//!   letter at C = 100 and 1000 took 0.24 to 0.36 of those of the record before.
 
 use super::cells::Cells;
 use crate::scalar::Scalar;
