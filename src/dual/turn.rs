@@ -112,15 +112,20 @@ impl<L: Loss> DualAscent<L> {
         }
         let before = self.turn.before.take();
         let norm2 = self.w.norm2_afresh();
-        let mut c = self.best_multiple(data, norm2);
-        let mut conjugates = self.conjugates_of_multiple(data, c);
-        let mut value = self.value_of(conjugates, c * c * norm2);
-        let here = self.value_of(self.conjugates, norm2);
+        let (mut c, curvature) = self.best_multiple(data, norm2);
+        let (mut conjugates, here) = (self.conjugates, self.value_of(self.conjugates, norm2));
+        let mut value = here;
         // Less of a change is a rounding, and would move what is at an end of its domain away from there.
-        if (c - 1.0).abs() <= EXACT || value.is_nan() || value <= here {
-            (c, conjugates, value) = (1.0, self.conjugates, here);
+        if (c - 1.0).abs() > EXACT {
+            conjugates = self.conjugates_of_multiple(data, c);
+            value = self.value_of(conjugates, c * c * norm2);
+            if value.is_nan() || value <= here {
+                (c, conjugates, value) = (1.0, self.conjugates, here);
+            }
+        } else {
+            c = 1.0;
         }
-        if !(there && self.w.outputs() == 1 && self.bend(data, c).1 > 0.0) {
+        if !(there && self.w.outputs() == 1 && curvature > 0.0) {
             self.go_along(c, conjugates);
             return Ok(());
         }
@@ -165,8 +170,9 @@ impl<L: Loss> DualAscent<L> {
         (slope, curvature)
     }
 
-    /// About the c for which `D(c a)` is largest, of those that are feasible; 1 where the loss does not tell.
-    fn best_multiple<S: Scalar>(&self, data: &Examples<'_, S>, norm2: f64) -> f64 {
+    /// About the c for which `D(c a)` is largest, of those that are feasible; 1 where the loss does not tell. And the
+    /// curvature of the conjugates' sum near there, 0 where the loss has none.
+    fn best_multiple<S: Scalar>(&self, data: &Examples<'_, S>, norm2: f64) -> (f64, f64) {
         let (n, mut dual) = (self.len() as f64, self.loss.zeros());
         let mut excess = 0.0_f64;
         for i in 0..self.len() {
@@ -175,12 +181,14 @@ impl<L: Loss> DualAscent<L> {
         }
         let most = (1.0 - f64::EPSILON) / excess;
         let (mut low, mut high, mut c) = (0.0, most, most.min(1.0));
+        let mut curvature = 0.0;
         for _ in 0..STEPS {
-            let (slope, curvature) = self.bend(data, c);
+            let slope;
+            (slope, curvature) = self.bend(data, c);
             let rise = -slope / n - self.lambda * norm2 * c;
             let step = rise / (curvature / n + self.lambda * norm2);
             if !step.is_finite() {
-                return 1.0;
+                return (1.0, curvature);
             }
             (low, high) = if rise > 0.0 { (c, high) } else { (low, c) };
             let last = c;
@@ -194,7 +202,7 @@ impl<L: Loss> DualAscent<L> {
                 break;
             }
         }
-        c
+        (c, curvature)
     }
 
     fn conjugates_of_multiple<S: Scalar>(&self, data: &Examples<'_, S>, c: f64) -> f64 {

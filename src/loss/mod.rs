@@ -262,6 +262,16 @@ impl MarginLoss for SquaredHinge {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logistic;
 
+impl Logistic {
+    /// `1/(1 + exp(z))`, alone: whoever wants the slope pays no logarithm.
+    #[inline(always)]
+    fn slope(z: f64) -> f64 {
+        // The exponential of a number <= 0 never overflows.
+        let e = (-z.abs()).exp();
+        if z > 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) }
+    }
+}
+
 impl MarginLoss for Logistic {
     #[inline(always)]
     fn value_and_slope(self, m: f64) -> (f64, f64) {
@@ -291,7 +301,7 @@ impl MarginLoss for Logistic {
         let mut z = m;
         let mut last = f64::INFINITY;
         loop {
-            let slope = self.value_and_slope(z).1;
+            let slope = Logistic::slope(z);
             let value = z - m - q * (slope - a);
             if value > 0.0 {
                 high = z;
@@ -299,17 +309,20 @@ impl MarginLoss for Logistic {
                 low = z;
             }
             let mut step = value / (1.0 + q * slope * (1.0 - slope));
+            // What a step of Newton's method leaves is half its square at most, whatever q is, as |s''| <= |s'|.
+            let mut enough = 1e-6;
             // Steps halve, or the bracket is halved: it ends either way.
             if step.abs() > last / 2.0 || z - step < low || z - step > high {
                 step = z - 0.5 * (low + high);
+                enough = 1e-12 * (1.0 + z.abs());
             }
             z -= step;
             last = step.abs();
-            if last <= 1e-12 * (1.0 + z.abs()) || last.is_nan() {
+            if last <= enough || last.is_nan() {
                 break;
             }
         }
-        self.value_and_slope(z).1
+        Logistic::slope(z)
     }
     fn curvature(self, b: f64, mu: f64) -> f64 {
         let h = b * (1.0 - b);
