@@ -23,24 +23,20 @@
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
+mod curvature;
+
 use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::order::Ahead;
 use crate::scalar::Scalar;
+use curvature::{epochs_of_a_step, summed};
 
 /// Above this many weights factors and curvatures cost more than passes save.
 pub(crate) const MOST_WEIGHTS: usize = 256;
 
 /// Above this many features in all, stored or not, a step takes longer than a caller may want to wait.
 const LARGEST: usize = 1 << 26;
-
-/// The curvature is summed over this many examples for each weight, evenly chosen, if more have any. With
-/// 20, rare features of a9a got none, and steps along them were hundreds of times too long.
-const SAMPLE: usize = 200;
-
-/// No step spends more multiplications than this on curvature, for the same reason.
-const MOST_PRODUCTS: usize = 1 << 31;
 
 /// Added to every feature's curvature, of what it would be if all examples had the mean one, so that the scales of
 /// features do not matter: at most, and at first. A step of about the length that was foreseen makes it
@@ -63,6 +59,9 @@ const STEEPEST: f64 = 25.0;
 /// What the derivative along a step may be at its end, of that at its beginning. With a tenth, searches take longer and
 /// steps are no fewer.
 const ROUGH: f64 = 0.3;
+
+/// How many steps are few: of the logistic loss and the squared hinge on 80,000 rows of 54 features it takes 5 to 10.
+const FEW_STEPS: f64 = 6.0;
 
 /// With 60, a class of covtype15k at lambda = 1e-6 did not get there, and ascent took four times as long to.
 const MOST_STEPS: usize = 100;
@@ -117,6 +116,21 @@ impl Descent {
         fits && loss.smoothed(0.0, 0, 1.0).is_some()
     }
 
+    /// Whether there is one, and it takes few steps, as the loss has curvature of its own: nothing is smoothed then.
+    fn is_short<L: Loss, S: Scalar>(loss: &L, data: &Examples<'_, S>, features: usize) -> bool {
+        loss.hinge_sign(0, 0).is_none() && Descent::exists(loss, data, features)
+    }
+
+    /// About how many epochs of dual ascent take as long, where few steps do; infinite elsewhere.
+    pub(crate) fn epochs<L: Loss, S: Scalar>(
+        loss: &L,
+        data: &Examples<'_, S>,
+        features: usize,
+    ) -> f64 {
+        let short = Descent::is_short(loss, data, features);
+        if short { FEW_STEPS * epochs_of_a_step(data, features) } else { f64::INFINITY }
+    }
+
     /// Begins at `w`; `None` where there is [none](Descent::exists).
     pub(crate) fn new<L: Loss, S: Scalar>(
         loss: &L,
@@ -156,7 +170,7 @@ impl Descent {
             w: weights,
             scores,
             squares,
-            mu: FIRST_MU,
+            mu: if Descent::is_short(loss, data, features) { 0.0 } else { FIRST_MU },
             slack: f64::INFINITY,
             fall: FALL,
             at_this_mu: 0,
@@ -213,10 +227,15 @@ impl Descent {
         while let Some(i) = order.next(data, |_| ()).ok()? {
             let (y, c) = (data.label(i), per_row(i));
             let mut slope = [0.0];
-            mean_loss += c * loss.value_and_coef(&self.scores[i..=i], y, &mut slope);
+            let value = loss.value_and_coef(&self.scores[i..=i], y, &mut slope);
+            mean_loss += c * value;
             (dual[i], curvature[i]) = loss.smoothed(self.scores[i], y, self.mu)?;
             curvature[i] *= c;
-            conjugate += c * loss.conjugate(&dual[i..=i], y);
+            // Where a is the slope itself: `loss + loss* + a score = 0`.
+            conjugate += c * match self.mu {
+                0.0 => -value - dual[i] * self.scores[i],
+                _ => loss.conjugate(&dual[i..=i], y),
+            };
             curved += usize::from(curvature[i] > 0.0);
             let c = c * dual[i] / lambda;
             if free {
@@ -304,38 +323,13 @@ impl Descent {
         }
         let mut matrix = vec![0.0; d * d];
         (0..d).for_each(|j| matrix[j * d + j] = lambda);
-        let most = (SAMPLE * d).min(MOST_PRODUCTS / (d * d));
-        let stride = curved.div_ceil(most).max(1);
-        let mut centred = vec![0.0; self.centre().map_or(0, <[f64]>::len)];
-        for i in (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride) {
-            let row = data.rows().row(i);
-            let c = curvature[i] * stride as f64;
-            if let Some(mean) = self.centre() {
-                centred.iter_mut().zip(mean).for_each(|(z, m)| *z = -m);
-                row.for_each(|j, x| centred[j] = x - mean[j]);
-                centred.iter().enumerate().for_each(|(j, x)| {
-                    let lower = matrix[j * d..=j * d + j].iter_mut().zip(&centred);
-                    lower.for_each(|(m, z)| *m += c * x * z);
-                    matrix[features * d + j] += c * x * constant;
-                });
-                matrix[d * d - 1] += c * constant * constant;
-                continue;
-            }
-            row.for_each(|j, x| {
-                if j >= features {
-                    // The arrays are being rewritten; what that has spoilt of w, evaluations tell.
-                    return;
-                }
-                if x != 0.0 {
-                    row.axpy(c * x, &mut matrix[j * d..j * d + features]);
-                }
-                if d > features {
-                    matrix[features * d + j] += c * x * constant;
-                }
-            });
-            if d > features {
-                matrix[d * d - 1] += c * constant * constant;
-            }
+        let stride = curved.div_ceil(summed(curved, d)).max(1);
+        let some = (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride);
+        let weighed = some.map(|i| (i, curvature[i] * stride as f64));
+        if data.rows().is_sparse() {
+            self.add_sparse(data, weighed, &mut matrix);
+        } else {
+            self.add_dense(data, weighed, &mut matrix);
         }
         // Features that no example on the ramp has seem flat, and are not.
         (0..d).for_each(|j| matrix[j * d + j] += self.damping * mean * self.squares[j]);

@@ -364,6 +364,14 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         if let Access::Own = self.features { self.part.ascent.glimpse(data, tol) } else { Ok(()) }
     }
 
+    /// [`DualAscent::epochs_of_a_leap`]; infinite where there is none.
+    pub(crate) fn epochs_of_a_leap(&self, data: &Examples<'_, S>) -> f64 {
+        match self.features {
+            Access::Window(_) => f64::INFINITY,
+            _ => self.part.ascent.epochs_of_a_leap(&self.features.of(data)),
+        }
+    }
+
     /// [`DualAscent::leap`] by instalments, where the features of all examples are resident; says whether there is more to do.
     pub(crate) fn go_on_leaping(
         &mut self,

@@ -27,6 +27,11 @@ impl<L: Loss> DualAscent<L> {
         Descent::exists(&self.loss, data, self.w.n_features())
     }
 
+    /// About how many epochs a [`leap`](DualAscent::leap) takes as long as, where few steps do; infinite elsewhere.
+    pub(crate) fn epochs_of_a_leap<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
+        Descent::epochs(&self.loss, data, self.w.n_features())
+    }
+
     /// Begins a [`leap`](DualAscent::leap), to be made by instalments; `None` where there is none to make.
     pub(crate) fn begin_leap<S: Scalar>(
         &self,
@@ -70,6 +75,10 @@ impl<L: Loss> DualAscent<L> {
             self.conjugates = self.sum_conjugates(data);
             self.wake_all();
             let certificate = self.certificate(data)?;
+            if self.seen == f64::INFINITY {
+                // No pass has been; it would see this.
+                self.seen = self.len() as f64 * (certificate.primal - certificate.dual).max(0.0);
+            }
             (self.left, self.hope) = (LEFT, HOPE);
             return Ok(Some(certificate));
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::leaps::leaps_at_once;
 use super::rescue::Fallback;
 use super::{Ascent, Policy, Problem, UNKNOWN};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
@@ -550,6 +551,14 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             anew |= begun;
         }
         Ok(Ascent::Going { rows: (sum.examples as usize).div_ceil(count), anew })
+    }
+
+    fn leap_after(&self, data: &Examples<'_, S>) -> usize {
+        self.epochs_to_a_leap(data)
+    }
+
+    fn leaps_at_once(&self, data: &Examples<'_, S>) -> bool {
+        self.parts.iter().all(|part| leaps_at_once(&part.trainer, data))
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {

@@ -44,6 +44,7 @@ mod kernel;
 mod leaps;
 mod linear;
 mod policy;
+mod problem;
 mod refit;
 mod rescue;
 
@@ -58,6 +59,7 @@ pub use kernel::{KernelProblem, Machine, Record};
 pub use linear::LinearProblems;
 use policy::Watch;
 pub use policy::{Event, Outcome, Policy, Progress, Solver};
+pub use problem::{Ascent, Problem};
 #[cfg(feature = "python")]
 pub(crate) use refit::ROUGHER;
 pub use refit::Solving;
@@ -66,6 +68,9 @@ pub(crate) use refit::{ROUGH, most_epochs, worth};
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why, `leaps.rs` which problems do.
 const LEAP_AFTER: usize = 5;
+
+/// And where it takes few steps.
+const SHORT_LEAP_AFTER: usize = 2;
 
 /// How many times the tolerance the gap must be for a leap to be worth its time, or for it to be plain without an
 /// evaluation that Pegasos is not there yet; a gap of most of the objective always is.
@@ -82,114 +87,6 @@ const ROUNDINGS: f64 = 1e-13;
 
 /// The share of an epoch's gap by which evaluations are put off: every fifth epoch once there were many.
 const RARER: usize = 5;
-
-/// What a [`Fit`] drives: one or more problems over the same rows. Everything is done by instalments of about `size` rows;
-/// in between the problems are whole. A part that a problem does not have has nothing to do.
-pub trait Problem<S: Scalar>: Send {
-    /// The strength of the regularisation.
-    fn lambda(&self) -> f64;
-    /// Whether an evaluation comes after each step of dual ascent by itself, and one after an epoch costs as much as that.
-    fn evaluates_always(&self) -> bool {
-        false
-    }
-    /// Whether there is nothing but dual ascent.
-    fn only_ascends(&self) -> bool {
-        false
-    }
-    /// Whether the sums of its steps are a point of the dual.
-    fn certifies(&self) -> bool;
-    /// Whether dual ascent can go on from there as from the very same w.
-    fn may_ascend(&self) -> bool;
-    /// About how many multiplications it takes to visit a row, where that may be many.
-    fn cost(&self, _n_features: usize) -> usize {
-        0
-    }
-    /// All rows from here on are those of one matrix of so many, maybe with what certificates need of them, and kernel
-    /// values of so many bytes.
-    fn prepare(&mut self, _n_examples: usize, _ledger: bool, _cache: usize) -> Result<(), Error> {
-        Ok(())
-    }
-    /// Begins an epoch of Pegasos in this order.
-    fn begin_epoch(
-        &mut self,
-        _data: &Examples<'_, S>,
-        _order: Box<dyn Order + Send>,
-        _shards: usize,
-    ) -> Result<(), Error> {
-        Ok(())
-    }
-    /// Goes on with it: how many rows were visited, 0 where it is over.
-    fn visit(&mut self, _data: &Examples<'_, S>, _size: usize) -> Result<usize, Error> {
-        Ok(0)
-    }
-    /// What the epoch has seen, summed over the problems.
-    fn seen(&self) -> Report {
-        Report::default()
-    }
-    /// About the certificate at the end of an epoch, by some of the rows; NaN where nothing is known.
-    fn glimpse(&self, _data: &Examples<'_, S>) -> Result<Certificate, Error> {
-        Ok(UNKNOWN)
-    }
-    /// About the relative gap at the end of an epoch of this mean loss, by what is known without a pass over the data; NaN
-    /// where that is nothing.
-    fn estimate(&self, _data: &Examples<'_, S>, _loss: f64) -> f64 {
-        f64::NAN
-    }
-    /// Goes on with an evaluation of all problems, or of those that may be solved to `tol`: what it has found, once it is
-    /// over, with NaN for others.
-    fn evaluate(
-        &mut self,
-        data: &Examples<'_, S>,
-        tol: f64,
-        all: bool,
-        size: usize,
-    ) -> Result<Option<Certificate>, Error>;
-    /// From here on dual ascent goes on.
-    fn begin_ascent(&mut self, _data: &Examples<'_, S>, _cache: usize) -> Result<(), Error> {
-        Ok(())
-    }
-    /// Goes on with an epoch of it.
-    fn ascend(
-        &mut self,
-        data: &Examples<'_, S>,
-        policy: &Policy,
-        size: usize,
-    ) -> Result<Ascent, Error>;
-    /// Goes on with a leap; says whether there is more to do.
-    fn leap(&mut self, _data: &Examples<'_, S>, _tol: f64) -> Result<bool, Error> {
-        Ok(false)
-    }
-    /// Where dual ascent has got nowhere: from here on epochs are of averaged Pegasos, and the better of the two is what
-    /// the trainers get in the end. Says whether there is such a thing.
-    fn begin_rescue(&mut self) -> Result<bool, Error> {
-        Ok(false)
-    }
-    /// Gives the trainers what dual ascent has found, as if they had made it.
-    fn end_ascent(&mut self, _data: &Examples<'_, S>) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-/// What a part of an epoch of dual ascent has brought.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Ascent {
-    /// Visits, for each problem; and whether the next part may take another time for each.
-    Going {
-        /// Visits.
-        rows: usize,
-        /// Whether a part of another kind comes next.
-        anew: bool,
-    },
-    /// The epoch is over.
-    Epoch {
-        /// The mean loss.
-        loss: f64,
-        /// Visits.
-        visits: u64,
-        /// The certificate of where it began, where it comes for nothing.
-        certificate: Option<Certificate>,
-    },
-}
 
 /// Where a fit is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -297,8 +194,11 @@ impl Course {
         match self.state {
             State::Over(outcome) => Ok(Progress::Over(outcome)),
             State::Start => {
-                if self.epochs == 0 {
+                if self.epochs == 0 && !self.ascending {
                     self.begin(problem, data)?;
+                    if self.state == State::Leap {
+                        return Ok(Progress::Going { rows: 0, anew: true });
+                    }
                 } else if self.epochs >= self.policy.max_epochs && !self.is_unbounded(problem) {
                     self.state = State::Over(Outcome::Exhausted);
                     return Ok(Progress::Over(Outcome::Exhausted));
@@ -392,8 +292,13 @@ impl Course {
         let unbounded = self.is_unbounded(problem);
         let weak = problem.lambda() * data.len() as f64 <= 1.0;
         let short = weak && !problem.evaluates_always() || problem.only_ascends();
-        let at_once =
-            self.policy.solver == Solver::Dual || self.policy.solver == Solver::Auto && short;
+        let auto = self.policy.solver == Solver::Auto;
+        let time = self.policy.tol.is_some() && max_epochs > SHORT_LEAP_AFTER;
+        let leaps = auto && time && problem.leaps_at_once(data);
+        let at_once = self.policy.solver == Solver::Dual || auto && short || leaps;
+        if leaps {
+            self.state = State::Leap;
+        }
         if !going_on {
             let asked = self.policy.tol.is_some() || unbounded;
             let ledger = self.policy.certify && asked && !at_once;
@@ -535,7 +440,8 @@ impl Course {
             self.state = State::Last;
             return Ok(Progress::Epoch(self.event));
         }
-        let (times, left) = (self.climbed / LEAP_AFTER, self.climbed % LEAP_AFTER);
+        let after = problem.leap_after(data);
+        let (times, left) = (self.climbed / after, self.climbed % after);
         let leaps = self.policy.solver == Solver::Auto && left == 0 && times.is_power_of_two();
         let next = match (over, leaps && self.ascending && !last) {
             (true, _) => State::Over(Outcome::Reached),

@@ -1,6 +1,7 @@
 //! Problems in a span, by instalments.
 
-use super::{Ascent, Course, Event, FAR, LEAP_AFTER, Outcome, Policy, Problem, Progress, Solver};
+use super::leaps::{is_soon, leap_after};
+use super::{Ascent, Course, Event, FAR, Outcome, Policy, Problem, Progress, Solver};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::ledger::Certificate;
@@ -218,12 +219,18 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
         Ok(Ascent::Going { rows: 0, anew: part.ascent.narrows() })
     }
 
+    fn leap_after(&self, data: &Examples<'_, S>) -> usize {
+        leap_after(self.epochs_of_a_leap(data))
+    }
+
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
         // Where dual ascent has not got there by itself, it is time to, and D must be higher than where it is, within the
         // tolerance maybe.
-        let late = self.part.epochs > LEAP_AFTER;
+        let late = self.part.epochs > self.leap_after(data);
         let (far, tol) = if late { (tol, tol / FAR) } else { (FAR * tol, tol) };
-        if self.part.leap.is_none() && self.part.ascent.may_be_solved(far) {
+        let (begun, epochs) = (self.part.leap.is_some(), self.epochs_of_a_leap(data));
+        let ascent = &self.part.ascent;
+        if !begun && (ascent.may_be_solved(far) || is_soon(ascent, epochs, tol)) {
             return Ok(false);
         }
         self.go_on_leaping(data, tol)

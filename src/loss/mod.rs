@@ -297,6 +297,9 @@ impl MarginLoss for Logistic {
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
         // The margin after the step is the root of the increasing z - m - q (s(z) - a), where
         // s(z) = 1/(1 + exp(z)) is the maximiser: Newton's method, within a bracket.
+        if q == 0.0 {
+            return Logistic::slope(m);
+        }
         let (mut low, mut high) = (m - q * a, m + q * (1.0 - a));
         let mut z = m;
         let mut last = f64::INFINITY;

@@ -498,3 +498,39 @@ fn no_leap_where_ascent_is_soon_there() {
     assert_eq!(outcome, Outcome::Reached);
     assert_eq!(bits(&auto), bits(&dual));
 }
+
+/// Of a loss with curvature of its own a leap comes first, in place of all epochs, where steps are too long for one another and a
+/// leap costs little; and the fit ends with a certified model. Not otherwise.
+#[test]
+fn short_leaps_come_first() {
+    let law = |loss: AnyLoss, (n, d): (usize, usize), lambda_n: f64, leaps: bool| {
+        let mut problem = Problem::new(n, d, 58).unweighted();
+        problem.y.iter_mut().step_by(5).for_each(|y| *y = 1 - *y);
+        let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+        let loss = Binary { loss, positive: 1 };
+        let params =
+            Params { lambda: lambda_n / n as f64, t0: 1e3 * n as f64, ..Params::default() };
+        let run = |max_epochs, tol| {
+            let policy = Policy { tol, max_epochs, ..Policy::default() };
+            course(&mut Fit::new(at_zero::<f64, _>(&[loss], d, params), policy), &data, 7)
+        };
+        let (events, outcome) = run(1000, Some(1e-3));
+        let what = format!("{loss:?}, {n} x {d}, lambda n = {lambda_n}: {events:?}");
+        assert_eq!(outcome, Outcome::Reached, "{what}");
+        let Event { loss: mean, certificate, .. } = *events.last().unwrap();
+        assert!(certificate.relative_gap() <= 1e-3 && mean.is_finite(), "{what}");
+        assert_eq!(events.iter().all(|event| event.visits == 0), leaps, "{what}");
+        let mut dual = DualAscent::new(loss, params.lambda, n, d, 1.0).unwrap();
+        let best = dual.solve(&data, 1e-6, 100_000, 0).unwrap();
+        let gap = certificate.primal - best.dual;
+        assert!(gap >= 0.0 && gap <= 1.01e-3 * certificate.primal, "{gap:e}, {what}");
+        // Who asks for two epochs, or for epochs and no tolerance, gets them.
+        assert!(run(2, Some(1e-3)).0[0].visits > 0 && run(3, None).0[0].visits > 0, "{what}");
+    };
+    for loss in [AnyLoss::Logistic, AnyLoss::SquaredHinge] {
+        law(loss, (2000, 8), 0.1, true);
+        law(loss, (2000, 8), 100.0, false);
+        law(loss, (200, 100), 0.1, false);
+    }
+    law(AnyLoss::Hinge, (2000, 8), 0.1, false);
+}
