@@ -23,7 +23,9 @@
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and will be for
 //!   long at the pace of the last pass, and there are few features, a leap
-//!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on.
+//!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on. With squared hinge and logistic loss a leap takes few steps; where
+//!   these cost little beside an epoch, it is due after [`SHORT_LEAP_AFTER`], and comes first of all where `lambda n` is so far
+//!   below `||x||^2` that epochs would take longer.
 //! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
 //! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
 //!   whose w is the model where its objective is lower.

@@ -51,11 +51,12 @@ def test_accuracy_is_that_of_scikit_learn(ours, theirs, name, scaled):
         model = make(random_state=0)
         model = make_pipeline(StandardScaler(), model) if scaled else model
         return np.mean(
-            [cross_val_score(model, X, y, cv=StratifiedKFold(5, shuffle=True, random_state=k)) for k in range(3)]
+            [cross_val_score(model, X, y, cv=StratifiedKFold(5, shuffle=True, random_state=k)) for k in range(10)]
         )
 
-    # Three orders of few rows: a row of wine is a fifth of a point in the mean.
-    assert accuracy(ours) >= accuracy(theirs) - 0.006
+    # Ten orders of few rows: a row of wine is a twentieth of a point in the mean. Within three orders two solutions of one
+    # problem, to a gap of 1e-3 and of 1e-12, are 0.4 points apart there.
+    assert accuracy(ours) >= accuracy(theirs) - 0.003
 
 
 def test_alpha_is_c_1_but_for_streams():
