@@ -311,21 +311,22 @@ impl MarginLoss for Logistic {
             } else {
                 low = z;
             }
-            let mut step = value / (1.0 + q * slope * (1.0 - slope));
-            // What a step of Newton's method leaves is half its square at most, whatever q is, as |s''| <= |s'|.
-            let mut enough = 1e-6;
+            let curvature = slope * (1.0 - slope);
+            let mut step = value / (1.0 + q * curvature);
             // Steps halve, or the bracket is halved: it ends either way.
             if step.abs() > last / 2.0 || z - step < low || z - step > high {
                 step = z - 0.5 * (low + high);
-                enough = 1e-12 * (1.0 + z.abs());
+            } else if step.abs() <= 1e-6 {
+                // What a step of Newton's method leaves of z is half its square at most, whatever q is, as |s''| <= |s'|;
+                // and the straight line leaves as little of s.
+                return (slope + curvature * step).clamp(0.0, 1.0);
             }
             z -= step;
             last = step.abs();
-            if last <= enough || last.is_nan() {
-                break;
+            if last <= 1e-12 * (1.0 + z.abs()) || last.is_nan() {
+                return Logistic::slope(z);
             }
         }
-        Logistic::slope(z)
     }
     fn curvature(self, b: f64, mu: f64) -> f64 {
         let h = b * (1.0 - b);
