@@ -34,7 +34,7 @@ from harness import head
 from pegasos import PegasosClassifier
 from problems import SETS, Split, a9a_sparse
 
-BINARY = dict(news20=SETS["news20"], a9a=a9a_sparse, words=SETS["words"], table=SETS["table"])
+BINARY = dict(news20=SETS["news20"], a9a=a9a_sparse) | {name: SETS[name] for name in ("words", "table", "scattered")}
 MULTICLASS = dict(letter=SETS["letter"], mnist=SETS["mnist [0,1]"])
 
 GAP = 1e-3

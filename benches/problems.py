@@ -48,6 +48,17 @@ def words(n: int = 600_000, d: int = 1 << 20, seed: int = 0) -> tuple[sp.csr_mat
     return X, np.where(wrong, 1 - y, y)
 
 
+def scattered(n: int = 500_000, d: int = 1 << 20, stored: int = 43) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Rows of so many of d columns, all columns as likely, f32, of about unit length; labels by a hidden linear score."""
+    random = np.random.default_rng(0)
+    column = random.integers(0, d, n * stored).astype(np.int32)
+    value = (random.standard_normal(n * stored) / np.sqrt(stored)).astype(np.float32)
+    X = sp.csr_matrix((value, column, np.arange(0, n * stored + 1, stored, dtype=np.int32)), shape=(n, d))
+    X.sum_duplicates()
+    score = X @ random.standard_normal(d).astype(np.float32)
+    return X, (score + 0.3 * random.standard_normal(n) > 0).astype(np.int64)
+
+
 def topics(n: int, n_test: int, d: int = 1 << 17, n_classes: int = 20, length: int = 74) -> Split:
     """Documents of many kinds: hashed words of d, f32, rows of unit length.
 
@@ -164,6 +175,7 @@ SETS: dict[str, Callable[[], Split]] = {
     "news20": lambda: (*news20(), *news20("t")),
     "words": lambda: split(*words(660_000), 600_000),
     "table": lambda: split(*table(550_000), 500_000),
+    "scattered": lambda: split(*scattered(550_000), 500_000),
 }
 
 
