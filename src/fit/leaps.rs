@@ -1,6 +1,6 @@
 //! Leaps of linear problems that dual ascent would be long in solving.
 
-use super::linear::{LinearProblems, Part, Stage};
+use super::linear::{Leap, LinearProblems, Part, Stage};
 use super::{FAR, LEAP_AFTER, MOST, SHORT_LEAP_AFTER};
 use crate::dual::DualAscent;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::newton::Descent;
 use crate::scalar::Scalar;
-use crate::threads::side_by_side;
+use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
 
 /// Dual ascent that will be there in so many epochs, at its present pace, is let go on: a leap takes longer. That of a9a, sparse,
@@ -60,68 +60,94 @@ impl<S: Scalar, L: Loss + Send> LinearProblems<S, L> {
         leap_after(first.map_or(f64::INFINITY, |dual| dual.epochs_of_a_leap(data)))
     }
 
-    /// Goes on with the leaps, from their beginning if none is under way; says whether there is more to do.
-    pub(super) fn leap_on(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
+    /// Goes on with the leaps, from their beginning if none is under way; says whether there is more to do. As many at a time as
+    /// there are threads: each has numbers for all examples.
+    pub(super) fn leap_on(&mut self, data: &Examples<'_, S>, wanted: f64) -> Result<bool, Error> {
+        self.frozen = None;
+        let patient = self.climbed <= self.epochs_to_a_leap(data) as u64;
+        // Where dual ascent has not got there by itself, it is time to; and D must be higher than where a late leap began, within
+        // the tolerance maybe.
+        let (far, tol) =
+            if patient { ((FAR * wanted).min(MOST), wanted) } else { (wanted, wanted / FAR) };
         if !matches!(self.stage, Stage::Leap(_)) {
-            self.stage = Stage::Leap(self.begin_leaps(data, tol)?);
+            self.stage = Stage::Leap(self.parts.iter().map(|_| (None, false)).collect());
         }
-        let wanted = tol;
-        // D must be higher than where a late leap began, within the tolerance maybe.
-        let tol = if self.climbed > self.epochs_to_a_leap(data) as u64 { tol / FAR } else { tol };
-        let parts = &self.parts;
         let Stage::Leap(leaps) = &mut self.stage else {
             unreachable!("it was just begun");
         };
-        side_by_side(leaps, |k, (leap, landed)| {
-            if let (Some(leap), Some(dual), false) = (leap, &parts[k].dual, *landed) {
-                *landed = !dual.leap_on(data, leap, tol);
-            }
-        });
-        if leaps.iter().any(|(_, landed)| !landed) {
-            return Ok(true);
-        }
-        self.frozen = None;
-        let Stage::Leap(leaps) = std::mem::take(&mut self.stage) else {
-            return Ok(false);
-        };
-        let mut landings: Vec<_> = self.parts.iter_mut().zip(leaps).collect();
-        let land = |_, (part, (leap, _)): &mut (&mut Part<S, L>, (Option<Descent>, bool))| {
-            if let (Some(dual), Some(leap)) = (&mut part.dual, leap.take())
-                && let Some(certificate) = dual.end_leap(data, leap)?
-            {
-                // Steps from here may raise the objective before they lower it.
-                part.last = certificate;
-                part.solved = (certificate.relative_gap() <= wanted).then_some(certificate);
+        let left = self.parts.iter_mut().zip(&mut *leaps).filter(|(_, (_, over))| !over);
+        let mut few: Vec<_> = left.take(threads::count()).collect();
+        let go_on = |_, (part, (leap, over)): &mut (&mut Part<S, L>, &mut Leap)| {
+            match (&mut *leap, &part.dual) {
+                (Some(begun), Some(dual)) => {
+                    *over = !dual.leap_on(data, begun, tol);
+                    if *over {
+                        part.land(data, leap.take(), wanted)?;
+                    }
+                }
+                _ => {
+                    *leap = part.begin_leap(data, far, wanted)?;
+                    *over = leap.is_none();
+                }
             }
             Ok::<_, Error>(())
         };
-        side_by_side(&mut landings, land).into_iter().collect::<Result<(), _>>()?;
-        Ok(false)
+        side_by_side(&mut few, go_on).into_iter().collect::<Result<(), _>>()?;
+        let more = leaps.iter().any(|(_, over)| !over);
+        if !more {
+            self.stage = Stage::None;
+        }
+        Ok(more)
     }
 
-    /// Begins the leaps of problems that are far from solved.
-    fn begin_leaps(
+    /// Goes to where leaps that are under way have come to, each if that is higher.
+    pub(super) fn land(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
+        if let Stage::Leap(leaps) = &mut self.stage {
+            let mut pairs: Vec<_> = self.parts.iter_mut().zip(std::mem::take(leaps)).collect();
+            (self.stage, self.frozen) = (Stage::None, None);
+            let land = |_, (part, (leap, _)): &mut (&mut Part<S, L>, Leap)| {
+                part.land(data, leap.take(), 0.0)
+            };
+            side_by_side(&mut pairs, land).into_iter().collect::<Result<(), _>>()?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Scalar, L: Loss> Part<S, L> {
+    /// Begins a leap, if the gap is more than `far` and will not soon be what is `wanted`.
+    fn begin_leap(
         &mut self,
         data: &Examples<'_, S>,
-        tol: f64,
-    ) -> Result<Vec<(Option<Descent>, bool)>, Error> {
-        // Where dual ascent has not got there by itself, it is time to.
-        let patient = self.climbed <= self.epochs_to_a_leap(data) as u64;
-        let far = if patient { (FAR * tol).min(MOST) } else { tol };
-        let begin = |part: &mut Part<S, L>| {
-            let may_leap = |dual: &&mut DualAscent<L>| part.solved.is_none() && dual.may_leap(data);
-            let Some(dual) = part.dual.as_mut().filter(may_leap) else {
-                return Ok((None, true));
-            };
-            // What a pass has seen may be far from the truth where every step undoes others.
-            let near = dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far;
-            if near || is_soon(dual, dual.epochs_of_a_leap(data), tol) {
-                return Ok((None, true));
-            }
-            let leap = dual.begin_leap(data)?;
-            let landed = leap.is_none();
-            Ok((leap, landed))
+        far: f64,
+        wanted: f64,
+    ) -> Result<Option<Descent>, Error> {
+        let unsolved = self.solved.is_none();
+        let Some(dual) = self.dual.as_mut().filter(|dual| unsolved && dual.may_leap(data)) else {
+            return Ok(None);
         };
-        self.parts.iter_mut().map(begin).collect()
+        // What a pass has seen may be far from the truth where every step undoes others.
+        let near = dual.may_be_solved(far) && dual.certificate(data)?.relative_gap() <= far;
+        if near || is_soon(dual, dual.epochs_of_a_leap(data), wanted) {
+            return Ok(None);
+        }
+        dual.begin_leap(data)
+    }
+
+    /// Goes to where a leap has come to, if that is higher.
+    fn land(
+        &mut self,
+        data: &Examples<'_, S>,
+        leap: Option<Descent>,
+        wanted: f64,
+    ) -> Result<(), Error> {
+        if let (Some(dual), Some(leap)) = (&mut self.dual, leap)
+            && let Some(certificate) = dual.end_leap(data, leap)?
+        {
+            // Steps from here may raise the objective before they lower it.
+            self.last = certificate;
+            self.solved = (certificate.relative_gap() <= wanted).then_some(certificate);
+        }
+        Ok(())
     }
 }

@@ -89,9 +89,12 @@ pub(super) enum Stage<S> {
     DualEvaluation(Vec<Option<DualEvaluation>>, usize),
     /// Of each problem the pass it is in, if it is in one, and whether its epoch is over; visits.
     Ascent(Vec<(Option<Pass>, bool)>, u64),
-    /// Leaps of those that are far from solved, and whether each has landed.
-    Leap(Vec<(Option<Descent>, bool)>),
+    /// Of each problem, if that is far from solved.
+    Leap(Vec<Leap>),
 }
+
+/// A leap that is under way, and whether it is over.
+pub(super) type Leap = (Option<Descent>, bool);
 
 impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
     /// A copy, but not of what is under way.
@@ -400,6 +403,8 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         all: bool,
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
+        // Who stops a leap wants to know of where it has come to.
+        self.land(data)?;
         let parts = &mut self.parts;
         if !matches!(self.stage, Stage::Evaluation(..) | Stage::DualEvaluation(..)) {
             self.stage = if parts.iter().any(|part| part.dual.is_some()) {
@@ -565,7 +570,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         self.leap_on(data, tol)
     }
 
-    fn end_ascent(&mut self, _: &Examples<'_, S>) -> Result<(), Error> {
+    fn end_ascent(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
+        // What was interrupted has come some of its way.
+        self.land(data)?;
         self.frozen = None;
         (self.epoch, self.stage) = (None, Stage::None);
         for part in &mut self.parts {

@@ -30,7 +30,7 @@ pub(super) fn summed(curved: usize, d: usize) -> usize {
 pub(super) fn epochs_of_a_step<S: Scalar>(data: &Examples<'_, S>, features: usize) -> f64 {
     let (n, d) = (data.len(), features as f64);
     let (stored, of_a_row) = match data.rows().stored_in_a_row() as f64 {
-        stored if data.rows().is_sparse() => (stored, stored * (CALL + stored / PRODUCTS)),
+        stored if stored > 0.0 => (stored, stored * (CALL + stored / PRODUCTS)),
         _ => (d, d * d / 2.0 / PRODUCTS),
     };
     // Each row is met four times, in a step and in a visit.

@@ -350,7 +350,8 @@ model = PegasosClassifier("log_loss", fit_intercept="free", tol=0.0, max_iter=10
 PegasosClassifier(fit_intercept="free", max_iter=1, tol=None).fit(X[:1000], y[:1000])
 took = interrupt(1.5, lambda: model.fit(X, y))
 assert took < 1.0, took
-assert model.coef_.shape == (1, 60) and model.score(X, y) > 0.7, model.score(X, y)
+# The leap that comes first has come to this; of all rows 0.76 are of one class.
+assert model.coef_.shape == (1, 60) and model.score(X, y) > 0.8, model.score(X, y)
 print("stopped")
 """
     done = run_script(script)

@@ -229,3 +229,30 @@ fn epochs_are_exhausted() {
         assert_eq!((events.len(), outcome), (max_epochs, Outcome::Exhausted));
     }
 }
+
+/// A leap that comes first and is stopped: the model is where it has come to, and what is told is of that.
+#[test]
+fn a_stopped_leap_lands() {
+    let mut problem = Problem::new(2000, 8, 63).unweighted();
+    problem.y.iter_mut().step_by(5).for_each(|y| *y = 1 - *y);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let loss = Binary { loss: AnyLoss::Logistic, positive: 1 };
+    let params = Params { lambda: 1e-3, ..Params::default() };
+    let policy = Policy { tol: Some(0.0), max_epochs: 100, ..Policy::default() };
+    let stopped_after = |steps: usize| {
+        let mut fit = Fit::new(at_zero::<f64, _>(&[loss], 8, params), policy);
+        for _ in 0..steps {
+            assert!(matches!(fit.advance(&data, 7).unwrap(), Progress::Going { rows: 0, .. }));
+        }
+        fit.stop();
+        assert_eq!(course(&mut fit, &data, 7).1, Outcome::Reached);
+        let trainer = fit.problem().trainers().next().unwrap();
+        trainer.certificate(&data).unwrap().primal
+    };
+    // Before any step, where w is 0; and after some.
+    assert!((stopped_after(1) - 2.0_f64.ln()).abs() < 1e-12);
+    let mut dual = DualAscent::new(loss, params.lambda, 2000, 8, 1.0).unwrap();
+    let least = dual.solve(&data, 1e-9, 100_000, 0).unwrap().primal;
+    let found = stopped_after(12);
+    assert!((found - least).abs() < 1e-6 * least, "{found} {least}");
+}
