@@ -262,6 +262,9 @@ impl MarginLoss for SquaredHinge {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logistic;
 
+/// Beyond this, on either side, `1/(1 + exp(z))` is 0 or 1.
+const FLAT: f64 = 750.0;
+
 impl Logistic {
     /// `1/(1 + exp(z))`, alone: whoever wants the slope pays no logarithm.
     #[inline(always)]
@@ -301,7 +304,12 @@ impl MarginLoss for Logistic {
             return Logistic::slope(m);
         }
         let (mut low, mut high) = (m - q * a, m + q * (1.0 - a));
-        let mut z = m;
+        // Where s is 1 or 0 to the last bit, the root is an end of the bracket. What is between them is small, however large q is.
+        if high <= -FLAT || low >= FLAT {
+            return Logistic::slope(if low >= FLAT { low } else { high });
+        }
+        (low, high) = (low.max(-FLAT), high.min(FLAT));
+        let mut z = m.clamp(low, high);
         let mut last = f64::INFINITY;
         loop {
             let slope = Logistic::slope(z);
@@ -648,6 +656,21 @@ mod tests {
             assert!(largest <= loss.radius2() + 1e-12, "{loss:?}");
             assert!(largest > loss.radius2() - 2e-3, "{loss:?}");
         }
+    }
+
+    /// Where q is beyond all margins at which the slope is neither 0 nor 1, the step is that of a straight loss.
+    #[test]
+    fn logistic_steps_at_any_scale() {
+        for q in [1e20, 1e150, 1e300] {
+            for a in [0.0, 1e-9, 0.5, 1.0] {
+                for over in [-3.0, -0.5, -1e-9, 0.0, 1e-9, 0.7, 3.0] {
+                    let best = Logistic.ascend(a, over * q, q);
+                    let straight = (a - over).clamp(0.0, 1.0);
+                    assert!((best - straight).abs() < 1e-12, "{a} {over} {q}: {best} {straight}");
+                }
+            }
+        }
+        assert!(Logistic.ascend(0.5, f64::NAN, 1.0).is_nan());
     }
 
     #[test]
