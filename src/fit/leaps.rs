@@ -17,7 +17,8 @@ use crate::trainer::Trainer;
 /// at lambda = 1e-4 takes as long as 70 of the epochs that are left there.
 const SOON: f64 = 20.0;
 
-/// A leap that takes as long as so many epochs is cheap.
+/// A leap that takes as long as so many epochs is cheap. Dearer ones begin better where some epochs have led: of usps, 34 by the
+/// count, leaps that came first took 1.2 to 3 times as long in all, of digits, 12, up to 1.3 times.
 const CHEAP: f64 = 10.0;
 
 /// How many rows tell how long steps are.
@@ -34,8 +35,8 @@ pub(super) fn is_soon<L: Loss>(ascent: &DualAscent<L>, epochs: f64, tol: f64) ->
 }
 
 /// Whether a leap of a trainer's problem comes first of all. Where `||x||^2` is q times `lambda n`, steps of single examples are
-/// q times too long for one another, and dual ascent takes about `2 + 2 sqrt(q)` epochs to a gap of 1e-3: 5, 7, 10 and 17 of
-/// 80,000 rows of 54 features where q is 2, 6, 17 and 55, with the logistic loss.
+/// q times too long for one another, and dual ascent takes some `2 + 2 sqrt(q)` epochs to a gap of 1e-3: with the logistic loss
+/// 5, 8, 15 and 33 of 80,000 rows of 54 features where q is 2, 6, 17 and 55; 18 of usps where it is 110.
 pub(super) fn leaps_at_once<S: Scalar, L: Loss>(
     trainer: &Trainer<Linear<S>, L>,
     data: &Examples<'_, S>,
