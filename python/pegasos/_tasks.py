@@ -239,9 +239,13 @@ class Tasks:
 
     def _workers(self) -> dict[str, Any]:
         try:
-            workers: dict[str, Any] = dict(self._client.scheduler_info(n_workers=-1)["workers"])
+            known = self._client.scheduler_info(n_workers=-1)
         except OSError as error:
             raise RuntimeError(f"the scheduler does not answer: {error}") from error
+        if "workers" not in known:
+            # A client that is closed, even between a look at its status and this, forgets all it knew.
+            raise RuntimeError(f"the connection to the scheduler is lost: the client is {self._client.status}")
+        workers: dict[str, Any] = dict(known["workers"])
         return workers
 
     def _look(self) -> None:

@@ -657,6 +657,14 @@ def test_a_scheduler_that_is_gone():
         client.close(timeout=1)
 
 
+def test_a_client_that_closes_while_somebody_looks(client, monkeypatch):
+    parts = from_graphs(client, (2,))
+    monkeypatch.setattr(_tasks, "_LOOK", 0.0)
+    monkeypatch.setattr(Client, "scheduler_info", lambda *_, **__: {})
+    with pytest.raises(RuntimeError, match="the connection to the scheduler is lost"):
+        linear(client, rounds=3).fit(parts)
+
+
 def test_an_interrupt_leaves_the_last_round(run_script):
     done = run_script(
         """
