@@ -12,7 +12,8 @@
 //! is minimised for a falling mu, each from the last one's w. The maximising `a_i` are a feasible point
 //! of the dual, `grad P_mu(w) = lambda (w - w(a))`, and where the gradient is 0 the gap at (w, a) is at
 //! most `mu/4` times the share of examples on the ramp for the hinge: so small a mu, so small a gap.
-//! Coordinate ascent goes on from a.
+//! Coordinate ascent goes on from a. A loss with curvature of its own, as the logistic one and the squared hinge, is not smoothed:
+//! mu is 0, and few steps do.
 //!
 //! * Step: `w += t p` with `(lambda I + 1/n sum s_i h_i x_i x_i' + damping) p = -grad P_mu`, `h_i` the curvature, t
 //!   by a search for the root of the derivative along p, which needs no features: margins move along a
