@@ -15,7 +15,8 @@
 //!
 //! * From `Start`: `Ascend` once dual ascent has taken over, at the beginning or after an epoch of Pegasos; before that
 //!   `Epoch`. Straight to `Over` where no epoch is left.
-//! * `Leap`: dual ascent has hardly moved; straight from `Start` where it would take longer. `Last`: it is enough, and what is not known of the end is evaluated.
+//! * `Leap`: dual ascent has hardly moved; straight from `Start` where it would take longer. `Last`: it is enough, and what is
+//!   not known of the end is evaluated.
 //!
 //! * `Solver::Auto` for linear problems: a step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as
 //!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
