@@ -563,7 +563,9 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     }
 
     fn leaps_at_once(&self, data: &Examples<'_, S>) -> bool {
-        self.parts.iter().all(|part| leaps_at_once(&part.trainer, data))
+        // One tells for all, whose parameters and rows are the same.
+        self.parts.first().is_some_and(|part| leaps_at_once(&part.trainer, data))
+            && self.parts.iter().all(|part| part.trainer.hypothesis().is_zero())
     }
 
     fn leap(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {

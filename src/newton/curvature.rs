@@ -23,7 +23,7 @@ const VISIT: f64 = 30.0;
 
 /// Over how many of so many examples with curvature it is summed, for d weights.
 pub(super) fn summed(curved: usize, d: usize) -> usize {
-    curved.min(SAMPLE * d).min((MOST_PRODUCTS / (d * d)).max(1)).max(1)
+    curved.min(SAMPLE * d).min(MOST_PRODUCTS / (d * d)).max(1)
 }
 
 /// About how many epochs of dual ascent take as long as a step.
