@@ -230,7 +230,7 @@ fn epochs_are_exhausted() {
     }
 }
 
-/// A leap that comes first and is stopped: the model is where it has come to, and what is told is of that.
+/// A leap that comes first and is stopped: the model is where it has come to.
 #[test]
 fn a_stopped_leap_lands() {
     let mut problem = Problem::new(2000, 8, 63).unweighted();
