@@ -39,7 +39,7 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<Option<Descent>, Error> {
         self.check(data)?;
         let free = self.free.as_ref().map(|free| (free.mean(), free.model(&self.w)));
-        Ok(Descent::new(&self.loss, data, &self.w, free))
+        Ok(Descent::new(&self.loss, data, &self.w, self.estimate() * self.left, free))
     }
 
     /// An instalment; says whether there is another.
@@ -62,6 +62,10 @@ impl<L: Loss> DualAscent<L> {
         let Some(mut point) = leap.finish() else {
             return Ok(None);
         };
+        if point.dual == *self.dual() {
+            // Only the roundings of its image would be others.
+            return Ok(None);
+        }
         let free = self.free.clone();
         if let Some(free) = &mut self.free
             && free.land(self.lambda, data, &mut point).is_err()
