@@ -13,8 +13,10 @@ const SAMPLE: usize = 200;
 /// No step spends more multiplications than this on curvature, for the same reason.
 const MOST_PRODUCTS: usize = 1 << 31;
 
-/// Examples whose curvatures are summed together.
+/// Examples whose curvatures are summed together, and how far apart their columns begin: a power of two would put them all in
+/// the same places of a cache.
 const CHUNK: usize = 256;
+const STRIDE: usize = CHUNK + 8;
 
 /// About how many multiplications of a product of matrices take as long as one of a row with weights; as how many of these
 /// one takes of a sparse row with itself, whose product goes where its features say; and as how many a visit. An example of
@@ -99,9 +101,9 @@ impl Descent {
         matrix: &mut [f64],
     ) {
         let (d, features) = (self.w.len(), self.shape.n_features());
-        let mut examples = examples.peekable();
+        let (mut examples, mean) = (examples.peekable(), self.centre());
         // Of a chunk of examples the features, column by column, and some columns of them side by side.
-        let mut columns = vec![0.0; d * CHUNK];
+        let mut columns = vec![0.0; d * STRIDE];
         let mut block = vec![Lanes([0.0; WIDTH]); CHUNK];
         let mut products = vec![0.0; d * WIDTH];
         while examples.peek().is_some() {
@@ -111,11 +113,11 @@ impl Descent {
             }
             for (i, c) in examples.by_ref().take(CHUNK) {
                 let root = c.sqrt();
-                let mut put = |j: usize, x: f64| columns[j * CHUNK + count] = root * x;
+                let mut put = |j: usize, x: f64| columns[j * STRIDE + count] = root * x;
                 data.rows().row(i).for_each(|j, x| {
                     // As row by row: there may be others.
                     if j < features {
-                        put(j, x - self.centre().map_or(0.0, |mean| mean[j]));
+                        put(j, x - mean.map_or(0.0, |mean| mean[j]));
                     }
                 });
                 (features..d).for_each(|j| put(j, self.constant));
@@ -125,11 +127,11 @@ impl Descent {
                 let last = d.min(first + WIDTH);
                 for (k, lanes) in block[..count].iter_mut().enumerate() {
                     for (lane, j) in lanes.0.iter_mut().zip(first..last) {
-                        *lane = columns[j * CHUNK + k];
+                        *lane = columns[j * STRIDE + k];
                     }
                 }
                 let rows: Vec<&[f64]> =
-                    (first..d).map(|j| &columns[j * CHUNK..][..count]).collect();
+                    (first..d).map(|j| &columns[j * STRIDE..][..count]).collect();
                 let products = &mut products[..rows.len() * WIDTH];
                 f64::products(&rows, &block[..count], products, WIDTH);
                 for (j, products) in (first..d).zip(products.chunks(WIDTH)) {
