@@ -13,9 +13,9 @@ use crate::scalar::Scalar;
 use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
 
-/// Dual ascent that will be there in so many epochs, at its present pace, is let go on: a leap takes longer. That of a9a, sparse,
-/// at lambda = 1e-4 takes as long as 70 of the epochs that are left there.
-const SOON: f64 = 20.0;
+/// Dual ascent that will be there in so many epochs, at its present pace, is let go on: a leap takes longer. With 20 a class of
+/// letter took up to twice as long, with 7 some of usps a third longer.
+const SOON: f64 = 10.0;
 
 /// A leap that takes as long as so many epochs is cheap. Dearer ones begin better where some epochs have led: of usps, 34 by the
 /// count, leaps that came first took 1.2 to 3 times as long in all, of digits, 12, up to 1.3 times.
