@@ -31,12 +31,13 @@ mod glimpse;
 mod intercept;
 mod leap;
 mod many;
+mod single;
 mod turn;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::data::Row;
+use crate::data::{Matrix, Row};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::feasible::Feasible;
@@ -290,6 +291,13 @@ impl<L: Loss> DualAscent<L> {
         self.w.suit(data.rows().is_sparse())?;
         if self.narrow.now {
             return self.run_narrow(data, order);
+        }
+        if self.dual.outputs() == 1 && self.w.is_single() && !self.is_free() {
+            return match *data.rows() {
+                Matrix::Dense(x) => self.run_single(x, data, order),
+                Matrix::Csr32(x) => self.run_single(x, data, order),
+                x => self.run_single(x, data, order),
+            };
         }
         let mut glance = Glance::default();
         let c = 1.0 / (self.lambda * data.len() as f64);

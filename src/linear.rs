@@ -12,6 +12,7 @@
 //!   0.98 to 1.01 on rows of 345 that are met but for a few.
 
 mod panel;
+mod single;
 
 use std::borrow::Cow;
 

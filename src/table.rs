@@ -98,6 +98,14 @@ impl<T: Scalar> Table<T> {
         }
     }
 
+    /// The numbers of the one output, where there is one.
+    pub(crate) fn only_mut(&mut self) -> &mut [T] {
+        match &mut self.form {
+            Form::Dense(values) if self.outputs == 1 => values,
+            _ => &mut [],
+        }
+    }
+
     /// The numbers of example `i`.
     pub(crate) fn row(&self, i: usize) -> Cow<'_, [T]> {
         match &self.form {

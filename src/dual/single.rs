@@ -1,0 +1,120 @@
+//! Visits where there is one output: what a run does not change is decided before its loop, and what it does change is in
+//! registers.
+//!
+//! Beside the loop for any number of outputs, hinge at lambda = 1e-4, whole solutions to a gap of 1e-3 on an AMD EPYC: rows of
+//! 14 of 123 features (a9a) took 0.85 of the time, of 16 dense ones (letter) 0.83, of 54 0.83, of 455 of 1.3 million (news20)
+//! 0.92.
+
+use super::{DualAscent, SLEEP, STRANGER};
+use crate::data::Rows;
+use crate::error::Error;
+use crate::examples::Examples;
+use crate::loss::Loss;
+use crate::order::Ahead;
+use crate::scalar::Scalar;
+use crate::simd::Places;
+use crate::trainer::Report;
+
+/// What a run sums, from where the ascent has it.
+struct Sums {
+    seen: f64,
+    conjugates: f64,
+    report: Report,
+}
+
+impl<L: Loss> DualAscent<L> {
+    /// [`run`](DualAscent::run), as the loop for any number of outputs has it, over rows whose layout may be known.
+    /// Not with a free intercept.
+    // Apart, as the trainer's loop is.
+    #[inline(never)]
+    pub(super) fn run_single<'a, S: Scalar, R: Rows<'a, S>>(
+        &mut self,
+        rows: R,
+        data: &Examples<'a, S>,
+        order: Ahead<'_>,
+    ) -> Result<Report, Error> {
+        let (seen, conjugates) = (self.seen, self.conjugates);
+        let mut sums = Sums { seen, conjugates, report: Report::default() };
+        let ended = self.visit_single(rows, data, order, &mut sums);
+        // After an error too: the steps before it stand.
+        (self.seen, self.conjugates) = (sums.seen, sums.conjugates);
+        ended?;
+        self.visits += sums.report.examples as usize;
+        Ok(sums.report)
+    }
+
+    #[inline(always)]
+    fn visit_single<'a, S: Scalar, R: Rows<'a, S>>(
+        &mut self,
+        rows: R,
+        data: &Examples<'a, S>,
+        mut order: Ahead<'_>,
+        sums: &mut Sums,
+    ) -> Result<(), Error> {
+        let (n, ahead) = (data.len(), rows.ahead());
+        let expects = R::FAR_APART && self.w.expects_rows(data.rows());
+        let (duals, curvatures) = (self.dual.places(), Places::of(&self.q, 1));
+        let (loss, small, c) = (&self.loss, self.small, 1.0 / (self.lambda * n as f64));
+        let (classes, strangers) = (loss.classes(), &mut self.strangers);
+        let (dual, q, idle) = (self.dual.only_mut(), &mut self.q[..n], &mut self.idle[..n]);
+        let dual = &mut dual[..n];
+        let mut w = self.w.single_mut();
+        let (mut seen, mut conjugates, mut report) = (sums.seen, sums.conjugates, sums.report);
+        let ended = loop {
+            let i = match order.advance(n, ahead) {
+                Ok(Some(i)) => i,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            let coming = order.ask(rows, data, ahead);
+            duals.prefetch(coming);
+            curvatures.prefetch(coming);
+            let row = rows.get(i);
+            if expects && let Some(next) = order.upcoming() {
+                w.expect(rows.get(next));
+            }
+            let (y, weight) = match data.check_label(i, classes) {
+                Ok(y) => (y, data.weight(i)),
+                Err(error) => break Err(error),
+            };
+            // What has no weight is looked at once, for what is not finite.
+            if !loss.concerns(y) || weight == 0.0 && q[i] == 0.0 {
+                idle[i] = STRANGER;
+                *strangers = true;
+                report.examples += 1;
+                continue;
+            }
+            let score = w.score(row);
+            // One that had no weight may have one since.
+            if q[i].is_nan() || q[i] == 0.0 {
+                q[i] = weight * c * (row.norm2() + w.constant().powi(2));
+            }
+            if !(score.is_finite() && q[i].is_finite()) {
+                break Err(data.diagnose(i));
+            }
+            let (mut coef, old) = ([0.0], dual[i]);
+            let value = loss.value_and_coef(&[score], y, &mut coef);
+            let conjugate = loss.conjugate(&[old], y);
+            let gap = weight * (value + conjugate + old * score);
+            seen += gap;
+            report.examples += 1;
+            report.loss += weight * value;
+            idle[i] = if gap > small { 0 } else { (idle[i] + 1).min(SLEEP) };
+            if gap <= 0.0 {
+                continue;
+            }
+            let mut new = [old];
+            loss.ascend(&[score], y, q[i], &mut new);
+            let change = (new[0] - old) * weight * c;
+            if change != 0.0 {
+                report.updates += 1;
+                conjugates += weight * (loss.conjugate(&new, y) - conjugate);
+                dual[i] = new[0];
+                w.add(row, change);
+            }
+        };
+        w.end();
+        *sums = Sums { seen, conjugates, report };
+        ended
+    }
+}

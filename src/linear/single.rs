@@ -1,0 +1,69 @@
+//! A w of one output, as a loop over rows has it.
+
+use super::Linear;
+use crate::data::Row;
+use crate::hypothesis::Hypothesis;
+use crate::scalar::Scalar;
+use crate::simd::Weigh;
+
+/// A w of one output in the hands of a loop, not scaled: what changes is at hand, and goes home at the [`end`](Single::end).
+pub(crate) struct Single<'a, S> {
+    v: &'a mut [S],
+    b: f64,
+    norm2: f64,
+    constant: f64,
+    home: (&'a mut f64, &'a mut f64),
+}
+
+impl<S: Scalar> Single<'_, S> {
+    /// [`score_row`](Linear::score_row).
+    #[inline(always)]
+    pub(crate) fn score<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>) -> f64 {
+        x.dot(self.v) + self.constant * self.b
+    }
+
+    /// [`add_row`](Linear::add_row).
+    #[inline(always)]
+    pub(crate) fn add<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: f64) {
+        self.norm2 += x.axpy(coef, self.v);
+        if self.constant > 0.0 {
+            let old = self.b;
+            self.b += coef * self.constant;
+            self.norm2 += (self.b - old) * (self.b + old);
+        }
+    }
+
+    /// [`expect_row`](Linear::expect_row).
+    #[inline(always)]
+    pub(crate) fn expect<T: Scalar>(&self, x: Row<'_, T>) {
+        x.prefetch_weights(self.v, 1);
+    }
+
+    /// The value of the constant feature.
+    #[inline(always)]
+    pub(crate) fn constant(&self) -> f64 {
+        self.constant
+    }
+
+    /// Takes everything home.
+    pub(crate) fn end(self) {
+        (*self.home.0, *self.home.1) = (self.b, self.norm2);
+    }
+}
+
+impl<S: Scalar> Linear<S> {
+    /// Whether [`single_mut`](Linear::single_mut) has all there is: of one output, no average of it, its norm carried along.
+    pub(crate) fn is_single(&self) -> bool {
+        self.outputs() == 1 && self.u.is_none() && !self.left
+    }
+
+    /// What a loop over rows has of w, where that [is single](Linear::is_single).
+    pub(crate) fn single_mut(&mut self) -> Single<'_, S> {
+        if self.scale.a != 1.0 {
+            self.rebase(1.0);
+        }
+        let (b, norm2, constant) = (self.b[0], self.scale.norm2, self.constant);
+        let home = (&mut self.b[0], &mut self.scale.norm2);
+        Single { v: self.v.all_mut(), b, norm2, constant, home }
+    }
+}
