@@ -103,6 +103,10 @@ impl<'a, S: Scalar> Examples<'a, S> {
         Ok(())
     }
 
+    pub(crate) fn labels(&self) -> &'a [u32] {
+        self.y
+    }
+
     #[inline]
     pub(crate) fn label(&self, i: usize) -> u32 {
         self.y[i]

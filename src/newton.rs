@@ -29,7 +29,7 @@ mod curvature;
 
 use crate::examples::Examples;
 use crate::linear::Linear;
-use crate::loss::Loss;
+use crate::loss::{Loss, TOGETHER};
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 pub(crate) use curvature::solve;
@@ -363,18 +363,33 @@ impl Descent {
     ) -> Option<(f64, f64)> {
         let per_row = 1.0 / data.len() as f64;
         let (mut mean_loss, mut conjugate) = (0.0, 0.0);
-        for (i, (score, curvature)) in self.scores.iter().zip(curvature).enumerate() {
-            let (y, c) = (data.label(i), data.weight(i) * per_row);
-            let value = loss.value_and_coef(&[*score], y, &mut [0.0]);
-            let (a, bent) = loss.smoothed(*score, y, self.mu)?;
-            mean_loss += c * value;
-            // Where a is the slope itself: `loss + loss* + a score = 0`.
-            conjugate += c * match self.mu {
-                0.0 => -value - a * score,
-                _ => loss.conjugate(&[a], y),
-            };
-            self.next[i] = a;
-            *curvature = bent * c;
+        let mut room = [[0.0; TOGETHER]; 2];
+        let labels = data.labels().chunks(TOGETHER);
+        let chunks = self.scores.chunks(TOGETHER).zip(self.next.chunks_mut(TOGETHER));
+        let chunks = chunks.zip(curvature.chunks_mut(TOGETHER)).zip(labels).enumerate();
+        for (k, (((scores, next), curvature), labels)) in chunks {
+            let [values, conjugates] = room.each_mut().map(|room| &mut room[..scores.len()]);
+            values.copy_from_slice(scores);
+            loss.values(values, labels);
+            next.copy_from_slice(scores);
+            if !loss.smooth_all(next, curvature, labels, self.mu) {
+                return None;
+            }
+            if self.mu > 0.0 {
+                conjugates.copy_from_slice(next);
+                loss.conjugates(conjugates, labels);
+            } else {
+                // Where a is the slope itself: `loss + loss* + a score = 0`.
+                for (l, conjugate) in conjugates.iter_mut().enumerate() {
+                    *conjugate = -values[l] - next[l] * scores[l];
+                }
+            }
+            for l in 0..scores.len() {
+                let c = data.weight(k * TOGETHER + l) * per_row;
+                mean_loss += c * values[l];
+                conjugate += c * conjugates[l];
+                curvature[l] *= c;
+            }
         }
         Some((mean_loss, conjugate))
     }
@@ -449,10 +464,18 @@ impl Descent {
         let (linear, square) = (inner(&self.w[..regular], step), inner(step, step));
         // d/dt P_mu(w + t p), increasing in t.
         let derivative = |t: f64| {
-            let mut sum = 0.0;
-            for (i, (score, along)) in self.scores.iter().zip(along).enumerate() {
-                if let Some((a, _)) = loss.smoothed(score + t * along, data.label(i), self.mu) {
-                    sum -= data.weight(i) * a * along;
+            let (mut sum, mut room) = (0.0, [[0.0; TOGETHER]; 2]);
+            let chunks = self.scores.chunks(TOGETHER).zip(along.chunks(TOGETHER));
+            for (k, ((scores, along), labels)) in
+                chunks.zip(data.labels().chunks(TOGETHER)).enumerate()
+            {
+                let [a, bent] = room.each_mut().map(|room| &mut room[..scores.len()]);
+                for l in 0..scores.len() {
+                    a[l] = scores[l] + t * along[l];
+                }
+                loss.smooth_all(a, bent, labels, self.mu);
+                for l in 0..scores.len() {
+                    sum -= data.weight(k * TOGETHER + l) * a[l] * along[l];
                 }
             }
             lambda * (linear + t * square) + sum / data.len() as f64

@@ -1,5 +1,7 @@
 //! Losses of a margin.
 
+use crate::simd::Simd;
+
 /// A convex, non-increasing function of the margin.
 pub trait MarginLoss: Sync + Copy {
     /// `(l(m), -l'(m))`.
@@ -32,6 +34,22 @@ pub trait MarginLoss: Sync + Copy {
     /// The negative derivative by m of `ascend(0, m, mu)`, where that is `b`: the curvature of the loss
     /// smoothed by mu > 0.
     fn curvature(self, b: f64, mu: f64) -> f64;
+    /// Replaces each margin by its loss.
+    fn values(self, m: &mut [f64]) {
+        m.iter_mut().for_each(|m| *m = self.value_and_slope(*m).0);
+    }
+    /// Replaces each margin m by `ascend(0, m, mu)`.
+    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
+        m.iter_mut().for_each(|m| *m = self.ascend(0.0, *m, mu));
+    }
+    /// Replaces each a by its [`conjugate`](MarginLoss::conjugate).
+    fn conjugates(self, a: &mut [f64]) {
+        a.iter_mut().for_each(|a| *a = self.conjugate(*a));
+    }
+    /// Replaces each a by the first derivative of its [`bend`](MarginLoss::bend), and writes the second.
+    fn bends(self, a: &mut [f64], second: &mut [f64]) {
+        a.iter_mut().zip(second).for_each(|(a, second)| (*a, *second) = self.bend(*a));
+    }
 }
 
 /// `max(0, 1 - m)`: the support vector machine's.
@@ -117,26 +135,33 @@ pub struct Logistic;
 /// Beyond this, on either side, `1/(1 + exp(z))` is 0 or 1.
 const FLAT: f64 = 750.0;
 
+/// Beyond this the equation of an ascent is divided by q, whose square would overflow.
+const LARGE: f64 = 1e100;
+
+/// So short a step to the end of an ascent, in margins, needs no look at where it leads.
+const NEAR: f64 = 1e-3;
+
 impl Logistic {
     /// `1/(1 + exp(z))`, alone: whoever wants the slope pays no logarithm.
     #[inline(always)]
     fn slope(z: f64) -> f64 {
-        Logistic::exponential_and_slope(z).1
+        1.0 / (1.0 + z.exp())
     }
 
-    /// `exp(-|z|)`, as the exponential of a number <= 0 never overflows, and the slope.
+    /// Where derivatives of the conjugate are finite.
     #[inline(always)]
-    fn exponential_and_slope(z: f64) -> (f64, f64) {
-        let e = (-z.abs()).exp();
-        (e, if z > 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) })
+    fn within(a: f64) -> f64 {
+        a.clamp(f64::EPSILON, 1.0 - f64::EPSILON)
     }
 }
 
 impl MarginLoss for Logistic {
     #[inline(always)]
     fn value_and_slope(self, m: f64) -> (f64, f64) {
-        let (e, slope) = Logistic::exponential_and_slope(m);
-        (if m > 0.0 { e.ln_1p() } else { e.ln_1p() - m }, slope)
+        // The exponential of a number <= 0 never overflows.
+        let e = (-m.abs()).exp();
+        let (over, numerator) = if m > 0.0 { (0.0, e) } else { (m, 1.0) };
+        (e.ln_1p() - over, numerator / (1.0 + e))
     }
     fn conjugate(self, a: f64) -> f64 {
         // x ln x, continued by its limit 0 at x = 0.
@@ -144,7 +169,7 @@ impl MarginLoss for Logistic {
         entropy(a) + entropy(1.0 - a)
     }
     fn bend(self, a: f64) -> (f64, f64) {
-        let a = a.clamp(f64::EPSILON, 1.0 - f64::EPSILON);
+        let a = Logistic::within(a);
         ((a / (1.0 - a)).ln(), 1.0 / (a * (1.0 - a)))
     }
     fn max_slope(self) -> f64 {
@@ -155,7 +180,8 @@ impl MarginLoss for Logistic {
     }
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
         // The margin after the step is the root of the increasing z - m - q (s(z) - a), where
-        // s(z) = 1/(1 + exp(z)) is the maximiser: Newton's method, within a bracket.
+        // s(z) = 1/(1 + exp(z)) is the maximiser: Halley's method, within a bracket. Newton's took 2.7 to 4.3 looks at s where q
+        // is 4 and more, this takes 1.9 to 2.8.
         if q == 0.0 {
             return Logistic::slope(m);
         }
@@ -165,25 +191,29 @@ impl MarginLoss for Logistic {
             return Logistic::slope(if low >= FLAT { low } else { high });
         }
         (low, high) = (low.max(-FLAT), high.min(FLAT));
+        let (scale, q) = if q > LARGE { (1.0 / q, 1.0) } else { (1.0, q) };
         let mut z = m.clamp(low, high);
         let mut last = f64::INFINITY;
         loop {
             let slope = Logistic::slope(z);
-            let value = z - m - q * (slope - a);
+            let value = scale * (z - m) - q * (slope - a);
             if value > 0.0 {
                 high = z;
             } else {
                 low = z;
             }
             let curvature = slope * (1.0 - slope);
-            let mut step = value / (1.0 + q * curvature);
-            // Steps halve, or the bracket is halved: it ends either way.
-            if step.abs() > last / 2.0 || z - step < low || z - step > high {
+            let bend = curvature * (1.0 - 2.0 * slope);
+            let (first, second) = (scale + q * curvature, -q * bend);
+            let mut step = 2.0 * value * first / (2.0 * first * first - value * second);
+            // Steps halve, or the bracket is halved: it ends either way. Not a number is where all is too small to be squared.
+            let halves = step.abs() <= last / 2.0;
+            if !halves || z - step < low || z - step > high {
                 step = z - 0.5 * (low + high);
-            } else if step.abs() <= 1e-6 {
-                // What a step of Newton's method leaves of z is half its square at most, whatever q is, as |s''| <= |s'|;
-                // and the straight line leaves as little of s.
-                return (slope + curvature * step).clamp(0.0, 1.0);
+            } else if step.abs() <= NEAR {
+                // What a step of Halley's method leaves of z is of the order of its cube, whatever q is, as no further
+                // derivative of s is larger than the first; and so is what the parabola leaves of s.
+                return (slope + step * (curvature + bend / 2.0 * step)).clamp(0.0, 1.0);
             }
             z -= step;
             last = step.abs();
@@ -195,6 +225,26 @@ impl MarginLoss for Logistic {
     fn curvature(self, b: f64, mu: f64) -> f64 {
         let h = b * (1.0 - b);
         h / (1.0 + mu * h)
+    }
+    // Of many, the same up to the last bits, in a fifth of the time.
+    fn values(self, m: &mut [f64]) {
+        f64::logistic(m);
+    }
+    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
+        if mu == 0.0 {
+            return f64::logistic_slopes(m);
+        }
+        m.iter_mut().for_each(|m| *m = self.ascend(0.0, *m, mu));
+    }
+    fn conjugates(self, a: &mut [f64]) {
+        f64::entropies(a);
+    }
+    fn bends(self, a: &mut [f64], second: &mut [f64]) {
+        for (a, second) in a.iter_mut().zip(second) {
+            *a = Logistic::within(*a);
+            *second = 1.0 / (*a * (1.0 - *a));
+        }
+        f64::logits(a);
     }
 }
 
@@ -263,6 +313,18 @@ impl MarginLoss for AnyLoss {
     fn curvature(self, b: f64, mu: f64) -> f64 {
         any!(self, l => l.curvature(b, mu))
     }
+    fn values(self, m: &mut [f64]) {
+        any!(self, l => l.values(m));
+    }
+    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
+        any!(self, l => l.smoothed_slopes(m, mu));
+    }
+    fn conjugates(self, a: &mut [f64]) {
+        any!(self, l => l.conjugates(a));
+    }
+    fn bends(self, a: &mut [f64], second: &mut [f64]) {
+        any!(self, l => l.bends(a, second));
+    }
 }
 
 #[cfg(test)]
@@ -327,6 +389,38 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+    }
+
+    /// What is said of many is what is said of each.
+    #[test]
+    fn many_are_as_one() {
+        for loss in ALL {
+            let near = |got: f64, want: f64, of: f64| {
+                assert!(
+                    (got - want).abs() <= 1e-13 * (1.0 + want.abs()),
+                    "{loss:?} at {of}: {got}, {want}"
+                );
+            };
+            let m: Vec<f64> = (-100..=100).map(|k| f64::from(k) / 7.0).collect();
+            let (mut values, mut slopes) = (m.clone(), m.clone());
+            loss.values(&mut values);
+            values.iter().zip(&m).for_each(|(got, m)| near(*got, loss.value_and_slope(*m).0, *m));
+            // A hinge has no slope at its kink, and is smoothed.
+            for mu in [0.0, 0.3].into_iter().filter(|mu| *mu > 0.0 || !loss.is_hinge()) {
+                slopes.clone_from(&m);
+                loss.smoothed_slopes(&mut slopes, mu);
+                slopes.iter().zip(&m).for_each(|(got, m)| near(*got, loss.ascend(0.0, *m, mu), *m));
+            }
+            let a: Vec<f64> = (0..=100).map(|k| f64::from(k) / 100.0).collect();
+            let (mut conjugates, mut first, mut second) = (a.clone(), a.clone(), a.clone());
+            loss.conjugates(&mut conjugates);
+            loss.bends(&mut first, &mut second);
+            for (k, &a) in a.iter().enumerate() {
+                near(conjugates[k], loss.conjugate(a), a);
+                near(first[k], loss.bend(a).0, a);
+                near(second[k], loss.bend(a).1, a);
             }
         }
     }

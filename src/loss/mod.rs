@@ -24,6 +24,9 @@ pub use multiclass::Multiclass;
 pub use one_vs_one::{OneVsOne, Versus};
 pub use one_vs_rest::OneVsRest;
 
+/// As many examples as are best asked for together: what is about them stays in the nearest cache.
+pub(crate) const TOGETHER: usize = 128;
+
 /// A loss on the scores of one example.
 pub trait Loss: Sync {
     /// Room for the scores of one example: an array where their number is fixed, so that the loop
@@ -131,6 +134,41 @@ pub trait Loss: Sync {
             *out = self.value_and_coef(of, y, coef) + self.conjugate(a, y) + cross;
         }
     }
+    /// For losses of one score: replaces those of examples with these labels by the losses.
+    fn values(&self, scores: &mut [f64], labels: &[u32]) {
+        for (score, &y) in scores.iter_mut().zip(labels) {
+            *score = self.value_and_coef(&[*score], y, &mut [0.0]);
+        }
+    }
+    /// For losses of one score: replaces dual variables by their [`conjugate`](Loss::conjugate).
+    fn conjugates(&self, dual: &mut [f64], labels: &[u32]) {
+        dual.iter_mut().zip(labels).for_each(|(a, &y)| *a = self.conjugate(&[*a], y));
+    }
+    /// For losses of one score: replaces dual variables by the first derivative of their [`bend`](Loss::bend), and writes the
+    /// second.
+    fn bends(&self, dual: &mut [f64], second: &mut [f64], labels: &[u32]) {
+        for ((a, second), &y) in dual.iter_mut().zip(second).zip(labels) {
+            (*a, *second) = self.bend(0, *a, y);
+        }
+    }
+    /// [`smoothed`](Loss::smoothed) of many: replaces scores by the maximisers, and writes the curvatures. False where the loss
+    /// has none.
+    fn smooth_all(
+        &self,
+        scores: &mut [f64],
+        curvature: &mut [f64],
+        labels: &[u32],
+        mu: f64,
+    ) -> bool {
+        let mut examples = scores.iter_mut().zip(curvature).zip(labels);
+        examples.all(|((score, curvature), &y)| {
+            let found = self.smoothed(*score, y, mu);
+            if let Some(found) = found {
+                (*score, *curvature) = found;
+            }
+            found.is_some()
+        })
+    }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
     /// What the magnitudes of an example's coefficients sum to at most, for a weight of 1; infinite where
@@ -175,6 +213,11 @@ impl<M> Binary<M> {
     #[inline(always)]
     fn sign(&self, y: u32) -> f64 {
         if y == self.positive { 1.0 } else { -1.0 }
+    }
+
+    /// Makes scores margins, and margins scores.
+    fn turn(&self, numbers: &mut [f64], labels: &[u32]) {
+        numbers.iter_mut().zip(labels).for_each(|(x, &y)| *x *= self.sign(y));
     }
 }
 
@@ -234,6 +277,34 @@ impl<M: MarginLoss> Loss for Binary<M> {
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         let sign = self.sign(y);
         dual[0] = sign * (sign * dual[0]).clamp(0.0, self.loss.max_slope());
+    }
+    fn values(&self, scores: &mut [f64], labels: &[u32]) {
+        self.turn(scores, labels);
+        self.loss.values(scores);
+    }
+    fn conjugates(&self, dual: &mut [f64], labels: &[u32]) {
+        self.turn(dual, labels);
+        self.loss.conjugates(dual);
+    }
+    fn bends(&self, dual: &mut [f64], second: &mut [f64], labels: &[u32]) {
+        self.turn(dual, labels);
+        self.loss.bends(dual, second);
+        self.turn(dual, labels);
+    }
+    fn smooth_all(
+        &self,
+        scores: &mut [f64],
+        curvature: &mut [f64],
+        labels: &[u32],
+        mu: f64,
+    ) -> bool {
+        self.turn(scores, labels);
+        self.loss.smoothed_slopes(scores, mu);
+        for (a, curvature) in scores.iter().zip(curvature) {
+            *curvature = self.loss.curvature(*a, mu);
+        }
+        self.turn(scores, labels);
+        true
     }
 }
 

@@ -11,6 +11,7 @@ use crate::scalar::Index;
 
 pub use super::ascent::{CANDIDATES, Steepest, add_rows, descend, shares};
 pub use super::games::{contrast, factors, integrate};
+pub use super::logistic::{entropies, logistic, logistic_slopes, logits};
 pub use super::maintenance::{
     Partners, between, bounds, cheaper, gaussian, least, lift, mix, update_and_multiply,
 };
@@ -64,6 +65,10 @@ pub trait Float:
     /// `e^self`, with a relative error of at most 2e-7 in f32 and 1e-15 in f64 from -87 to 88 and from
     /// -708 to 709; 0 below that, no more above, NaN for NaN.
     fn exp<P: Processor>(self) -> Self;
+    /// `ln((1 + s)/(1 - s)) = 2 artanh s`, for `|s| <= 0.172`, by its Taylor series.
+    fn ln_of_ratio<P: Processor>(self) -> Self;
+    /// `ln self`, for a positive number that is not subnormal; some number for others.
+    fn ln<P: Processor>(self) -> Self;
     /// `e^self - 1`, with the same relative error, for `self <= 0`.
     #[inline(always)]
     fn exp_m1<P: Processor>(self) -> Self {
@@ -93,7 +98,7 @@ impl Widen<f64> for f32 {
 
 macro_rules! float {
     ($t:ident, $bits:ty, least: $least:expr, most: $most:expr, $magic:expr, $mantissa:expr, $bias:expr,
-     $ln_2_high:expr, $ln_2_low:expr, [$first:expr $(, $c:expr)*]) => {
+     $ln_2_high:expr, $ln_2_low:expr, [$first:expr $(, $c:expr)*], [$last:expr $(, $odd:expr)*]) => {
         impl Float for $t {
             const ZERO: Self = 0.0;
             const UNIT: Self = 1.0;
@@ -131,14 +136,37 @@ macro_rules! float {
                 let value = fraction.mul_add_if_fast::<P>(power, power);
                 if self < $least { 0.0 } else { value }
             }
+            #[inline(always)]
+            fn ln_of_ratio<P: Processor>(self) -> Self {
+                let square = self * self;
+                let sum: $t = 1.0 / $last;
+                $(let sum = sum.mul_add_if_fast::<P>(square, 1.0 / $odd);)*
+                let twice = self + self;
+                (twice * square).mul_add_if_fast::<P>(sum, twice)
+            }
+            /// `2^k m` with `1/sqrt(2) <= m < sqrt(2)`: of the bits, without a branch.
+            #[inline(always)]
+            fn ln<P: Processor>(self) -> Self {
+                const ONE: $bits = <$t>::to_bits(1.0);
+                let bits = self.to_bits();
+                let root = <$t>::to_bits(core::$t::consts::FRAC_1_SQRT_2);
+                let exponent = bits.wrapping_add(ONE - root) >> $mantissa;
+                let m = <$t>::from_bits(bits.wrapping_sub(exponent << $mantissa).wrapping_add(ONE));
+                // The magic number without its half has room for an integer in its last bits.
+                let whole: $t = $magic / 1.5;
+                let k = <$t>::from_bits(exponent | whole.to_bits()) - (whole + $bias as $t);
+                let rest = ((m - 1.0) / (m + 1.0)).ln_of_ratio::<P>();
+                k.mul_add_if_fast::<P>($ln_2_high, k.mul_add_if_fast::<P>($ln_2_low, rest))
+            }
         }
     };
 }
-// 1.5 * 2^23 and 1.5 * 2^52; inverse factorials down to 1/1!.
+// 1.5 * 2^23 and 1.5 * 2^52; inverse factorials down to 1/1!; odd numbers.
 float!(
     f32, u32, least: -87.0, most: 88.0, 12_582_912.0, 23, 127,
     0.693_359_4, -2.121_944_4e-4,
-    [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0]
+    [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0],
+    [9.0, 7.0, 5.0, 3.0]
 );
 float!(
     f64, u64, least: -708.0, most: 709.0, 6_755_399_441_055_744.0, 52, 1023,
@@ -147,7 +175,8 @@ float!(
         1.0 / 6_227_020_800.0, 1.0 / 479_001_600.0, 1.0 / 39_916_800.0, 1.0 / 3_628_800.0,
         1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
         1.0 / 6.0, 0.5, 1.0
-    ]
+    ],
+    [19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0]
 );
 
 /// The second half added to the first.

@@ -2,7 +2,7 @@
 //!
 //! An operation is stated twice: in the table below, with what it computes, takes and returns; and as a body of
 //! the same name, in plain Rust, in `body.rs`, or `maintenance.rs` for what budgets need, `ascent.rs` for dual ascent,
-//! `games.rs` for Shapley values. `operations!` (`levels.rs`) compiles every body for every level of instructions and
+//! `games.rs` for Shapley values, `logistic.rs` for the logistic loss. `operations!` (`levels.rs`) compiles every body for every level of instructions and
 //! lets callers have the highest that the processor has. To add an operation, write its body, which takes a `Processor`
 //! and then the arguments, and its line in the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
@@ -22,6 +22,7 @@ mod body;
 mod games;
 #[macro_use]
 mod levels;
+mod logistic;
 mod maintenance;
 #[cfg(test)]
 mod tests;
@@ -89,6 +90,14 @@ operations! {
         );
         /// Replaces each of `x` by `e^x`.
         fn exp(x: &mut [Self]);
+        /// Replaces each margin m by `ln(1 + e^-m)`.
+        fn logistic(m: &mut [Self]);
+        /// Replaces each margin m by `1/(1 + e^m)`.
+        fn logistic_slopes(m: &mut [Self]);
+        /// Replaces each a in [0, 1] by `a ln a + (1 - a) ln(1 - a)`.
+        fn entropies(a: &mut [Self]);
+        /// Replaces each a in (0, 1) by `ln(a/(1 - a))`.
+        fn logits(a: &mut [Self]);
         /// Replaces each product `<x, z>` by `e^(-gamma ||x - z||^2)`, given `<x, x>` and the `<z, z>`.
         fn rbf(gamma: f64, xz: &mut [Self], xx: f64, zz: &[Self]);
         /// Replaces the products of [`WIDTH`] examples with vectors, a row of the block for each vector, by

@@ -173,6 +173,55 @@ fn exponentials<S: Scalar>(range: std::ops::Range<f64>, tolerance: f64) {
     });
 }
 
+/// What replaces each number by a function of it: of slices of every length alike, and no further from `want` than so much of it,
+/// or of what it may be at least.
+fn replaces<S: Scalar>(
+    of: fn(&mut [S]),
+    want: fn(f64) -> f64,
+    x: &[f64],
+    (tolerance, least): (f64, f64),
+) {
+    let x: Vec<S> = x.iter().map(|x| S::from_f64(*x)).collect();
+    at_every_level(|level| {
+        let mut got = x.clone();
+        of(&mut got);
+        for (x, got) in x.iter().zip(&got) {
+            let (got, want) = (got.to_f64(), want(x.to_f64()));
+            let near = (got - want).abs() <= tolerance * want.abs().max(least);
+            assert!(near || got.is_nan() && want.is_nan(), "{level:?} {x}: {got}, not {want}");
+        }
+        for len in 0..=19 {
+            let mut part = x[..len].to_vec();
+            of(&mut part);
+            assert!(part.iter().zip(&got).all(|(a, b)| a == b || a.to_f64().is_nan()));
+        }
+    });
+}
+
+#[test]
+fn the_logistic_loss_is_accurate() {
+    fn law<S: Scalar>(farthest: f64, tolerance: f64) {
+        let mut m = vec![f64::NAN, 0.0, -0.0, 1e-30, -1e30, farthest, -farthest];
+        m.extend((-7000..=7000).map(|k| f64::from(k) / 100.0));
+        let loss = |m: f64| (-m.abs()).exp().ln_1p() + (-m).max(0.0) + (m - m);
+        replaces::<S>(S::logistic, loss, &m, (tolerance, 1e-35));
+        replaces::<S>(S::logistic_slopes, |m| 1.0 / (1.0 + m.exp()), &m, (tolerance, 1e-35));
+        let mut a: Vec<f64> = (1..=20_000).map(|k| f64::from(k) / 20_001.0).collect();
+        a.extend((1..100).flat_map(|k| [0.7_f64.powi(k), 0.5_f64.powi(k)]));
+        a.push(f64::NAN);
+        // What is rounded away of 1 - a is little beside 1, and beside nothing else.
+        replaces::<S>(S::logits, |a| (a / (1.0 - a)).ln(), &a, (tolerance, 1.0));
+        a.extend([0.0, 1.0]);
+        let entropies = |a: f64| {
+            let entropy = |x: f64| if x > 0.0 { x * x.ln() } else { x };
+            entropy(a) + entropy(1.0 - a)
+        };
+        replaces::<S>(S::entropies, entropies, &a, (tolerance, 1.0));
+    }
+    law::<f32>(80.0, 4e-7);
+    law::<f64>(700.0, 2e-15);
+}
+
 #[test]
 fn exponentials_are_accurate() {
     exponentials::<f32>(-87.0..88.0, 2e-7);
