@@ -482,12 +482,7 @@ impl<L: Loss> DualAscent<L> {
     }
 
     fn sum_conjugates<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
-        let mut a = self.loss.zeros();
-        let conjugate = |i| {
-            self.dual.read(i, 1.0, a.as_mut());
-            data.weight(i) * self.loss.conjugate(a.as_ref(), data.label(i))
-        };
-        (0..self.len()).map(conjugate).sum()
+        self.conjugates_of_multiple(data, 1.0)
     }
 
     /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many

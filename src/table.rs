@@ -99,6 +99,14 @@ impl<T: Scalar> Table<T> {
     }
 
     /// The numbers of the one output, where there is one.
+    pub(crate) fn only(&self) -> Option<&[T]> {
+        match &self.form {
+            Form::Dense(values) if self.outputs == 1 => Some(values),
+            _ => None,
+        }
+    }
+
+    /// [`only`](Table::only), to write to; nothing where there are others.
     pub(crate) fn only_mut(&mut self) -> &mut [T] {
         match &mut self.form {
             Form::Dense(values) if self.outputs == 1 => values,

@@ -7,7 +7,7 @@ use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::linear::Linear;
-use crate::loss::Loss;
+use crate::loss::{Loss, TOGETHER};
 use crate::order::Ahead;
 use crate::scalar::{Scalar, all_finite};
 
@@ -58,6 +58,9 @@ impl DualEvaluation {
         {
             return Ok(());
         }
+        if let (Some(dual), None) = (ascent.dual.only(), &self.balance) {
+            return self.add_single(ascent, dual, data, rows);
+        }
         let (mut scores, mut scratch) = (ascent.loss.zeros(), ascent.loss.zeros());
         let (mut dual, mut glance) = (ascent.loss.zeros(), Glance::default());
         let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
@@ -97,6 +100,62 @@ impl DualEvaluation {
             }
         }
         Ok(())
+    }
+
+    /// [`add`](DualEvaluation::add) where there is one output, whose dual variables these are: losses of many rows together.
+    fn add_single<L: Loss, S: Scalar>(
+        &mut self,
+        ascent: &DualAscent<L>,
+        dual: &[f64],
+        data: &Examples<'_, S>,
+        mut rows: Range<usize>,
+    ) -> Result<(), Error> {
+        let loss = &ascent.loss;
+        let mut order = Ahead::new(&mut rows);
+        let expects = self.w.expects_rows(data.rows());
+        let (mut some, mut labels) = ([0; TOGETHER], [0; TOGETHER]);
+        let (mut scores, mut values) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+        loop {
+            let mut count = 0;
+            while count < TOGETHER
+                && let Some(i) = order.next(data, |_| ())?
+            {
+                if expects && let Some(next) = order.upcoming() {
+                    self.w.expect_row(data.rows().row(next));
+                }
+                let y = data.check_label(i, loss.classes())?;
+                if !loss.concerns(y) || data.weight(i) == 0.0 {
+                    continue;
+                }
+                let score = std::slice::from_mut(&mut scores[count]);
+                self.w.score_row(data.rows().row(i), score);
+                if !score[0].is_finite() {
+                    return Err(data.diagnose(i));
+                }
+                (some[count], labels[count]) = (i, y);
+                count += 1;
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            let values = &mut values[..count];
+            values.copy_from_slice(&scores[..count]);
+            loss.values(values, &labels[..count]);
+            for k in 0..count {
+                let (i, weight) = (some[k], data.weight(some[k]));
+                self.loss += weight * values[k];
+                self.cross += weight * dual[i] * scores[k];
+                if ascent.idle[i] > 0 {
+                    let mut a = [dual[i]];
+                    if loss.settles() {
+                        loss.ascend(&scores[k..=k], labels[k], ascent.q[i], &mut a);
+                    }
+                    if a[0] != dual[i] || !loss.settles() {
+                        self.awake.push(i as u32);
+                    }
+                }
+            }
+        }
     }
 
     /// The certificate, once every row was taken in. Wakes the rows that a step would move.

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::linear::Linear;
-use crate::loss::Loss;
+use crate::loss::{Loss, TOGETHER};
 use crate::memory;
 use crate::params::check_lambda;
 use crate::scalar::{Scalar, others_than_0};
@@ -156,8 +156,20 @@ impl<L: Loss> DualAscent<L> {
 
     /// The first two derivatives by c of `sum_i s_i loss*(-c a_i)`.
     fn bend<S: Scalar>(&self, data: &Examples<'_, S>, c: f64) -> (f64, f64) {
-        let mut dual = self.loss.zeros();
         let (mut slope, mut curvature) = (0.0, 0.0);
+        if let Some(dual) = self.dual.only() {
+            each_of_many(data, dual, |first, dual, labels, weight| {
+                let second = &mut [0.0; TOGETHER][..dual.len()];
+                first.iter_mut().for_each(|a| *a *= c);
+                self.loss.bends(first, second, labels);
+                for (l, a) in others_than_0(dual) {
+                    slope += weight(l) * a * first[l];
+                    curvature += weight(l) * a * a * second[l];
+                }
+            });
+            return (slope, curvature);
+        }
+        let mut dual = self.loss.zeros();
         for i in 0..self.len() {
             let (y, weight) = (data.label(i), data.weight(i));
             self.dual.read(i, 1.0, dual.as_mut());
@@ -205,13 +217,28 @@ impl<L: Loss> DualAscent<L> {
         (c, curvature)
     }
 
-    fn conjugates_of_multiple<S: Scalar>(&self, data: &Examples<'_, S>, c: f64) -> f64 {
+    /// `sum_i s_i loss*(-c a_i)`.
+    pub(super) fn conjugates_of_multiple<S: Scalar>(&self, data: &Examples<'_, S>, c: f64) -> f64 {
+        if let Some(dual) = self.dual.only() {
+            return self.conjugates_of(data, dual, c);
+        }
         let mut dual = self.loss.zeros();
         let conjugate = |i| {
             self.dual.read(i, c, dual.as_mut());
             data.weight(i) * self.loss.conjugate(dual.as_ref(), data.label(i))
         };
         (0..self.len()).map(conjugate).sum()
+    }
+
+    /// The same of these dual variables of the one output.
+    fn conjugates_of<S: Scalar>(&self, data: &Examples<'_, S>, dual: &[f64], c: f64) -> f64 {
+        let mut sum = 0.0;
+        each_of_many(data, dual, |a, _, labels, weight| {
+            a.iter_mut().for_each(|a| *a *= c);
+            self.loss.conjugates(a, labels);
+            sum += a.iter().enumerate().map(|(l, conjugate)| weight(l) * conjugate).sum::<f64>();
+        });
+        sum
     }
 
     /// Goes to c a, whose conjugates sum to this.
@@ -252,7 +279,7 @@ impl<L: Loss> DualAscent<L> {
             return Ok(None);
         };
         mixed.mix(d * lambda / self.lambda, c, &self.w);
-        let (mut a, mut conjugates) = ([0.0], 0.0);
+        let mut a = [0.0];
         for (i, (product, dual)) in products.iter().zip(&mut dual).enumerate() {
             let (y, weight) = (data.label(i), data.weight(i));
             let wanted = c * product + d * *dual;
@@ -265,8 +292,8 @@ impl<L: Loss> DualAscent<L> {
                 mixed.add_to(0, data.rows().row(i), change);
             }
             *dual = a[0];
-            conjugates += weight * self.loss.conjugate(&a, y);
         }
+        let conjugates = self.conjugates_of(data, &dual, 1.0);
         Ok(Some(Mixture { dual, w: mixed, conjugates }))
     }
 
@@ -281,18 +308,22 @@ impl<L: Loss> DualAscent<L> {
         (w, lambda): (&Linear<f64>, f64),
     ) -> Option<(f64, f64)> {
         let (mut slope, mut curvature) = ([0.0; 2], [0.0; 3]);
-        for (i, (a, b)) in a.iter().zip(b).enumerate() {
-            let (y, weight) = (data.label(i), data.weight(i));
-            if weight > 0.0 {
-                let (first, second) = self.loss.bend(0, c * a / weight, y);
-                let second = second / weight;
-                slope[0] += first * a;
-                slope[1] += first * b;
+        let mut at = 0;
+        each_of_many(data, a, |first, a, labels, weight| {
+            let second = &mut [0.0; TOGETHER][..a.len()];
+            // The dual variables at (c, 0).
+            first.iter_mut().enumerate().for_each(|(l, a)| *a *= c / weight(l));
+            self.loss.bends(first, second, labels);
+            for l in (0..a.len()).filter(|&l| weight(l) > 0.0) {
+                let (a, b, second) = (a[l], b[at + l], second[l] / weight(l));
+                slope[0] += first[l] * a;
+                slope[1] += first[l] * b;
                 curvature[0] += second * a * a;
                 curvature[1] += second * a * b;
                 curvature[2] += second * b * b;
             }
-        }
+            at += a.len();
+        });
         let (n, ratio) = (self.len() as f64, lambda / self.lambda);
         let products = [self.w.norm2(), ratio * self.w.product(w), ratio * ratio * w.norm2()];
         let products = products.map(|product| self.lambda * product);
@@ -304,5 +335,21 @@ impl<L: Loss> DualAscent<L> {
         }
         let step = [(rise[0] * bb - rise[1] * ab) / area, (rise[1] * aa - rise[0] * ab) / area];
         Some((c + step[0], step[1]))
+    }
+}
+
+/// Calls `f` with some examples' numbers at a time, [`TOGETHER`] at most: a copy to write over, the numbers, the labels, and
+/// what tells the weight of each.
+fn each_of_many<S: Scalar>(
+    data: &Examples<'_, S>,
+    numbers: &[f64],
+    mut f: impl FnMut(&mut [f64], &[f64], &[u32], &dyn Fn(usize) -> f64),
+) {
+    let mut room = [0.0; TOGETHER];
+    let chunks = numbers.chunks(TOGETHER).zip(data.labels().chunks(TOGETHER));
+    for (k, (numbers, labels)) in chunks.enumerate() {
+        let copy = &mut room[..numbers.len()];
+        copy.copy_from_slice(numbers);
+        f(copy, numbers, labels, &|l| data.weight(k * TOGETHER + l));
     }
 }

@@ -27,6 +27,10 @@ pub trait MarginLoss: Sync + Copy {
     /// The maximiser over `b` of `-l*(-b) - (b - a) m - q/2 (b - a)^2`, for `a` in `[0, max_slope]`
     /// and `q >= 0`: one exact step of dual coordinate ascent.
     fn ascend(self, a: f64, m: f64, q: f64) -> f64;
+    /// As [`Loss::settles`](super::Loss::settles).
+    fn settles(self) -> bool {
+        true
+    }
     /// Whether this is the [`Hinge`].
     fn is_hinge(self) -> bool {
         false
@@ -226,6 +230,9 @@ impl MarginLoss for Logistic {
         let h = b * (1.0 - b);
         h / (1.0 + mu * h)
     }
+    fn settles(self) -> bool {
+        false
+    }
     // Of many, the same up to the last bits, in a fifth of the time.
     fn values(self, m: &mut [f64]) {
         f64::logistic(m);
@@ -302,6 +309,9 @@ impl MarginLoss for AnyLoss {
     }
     fn is_hinge(self) -> bool {
         self == AnyLoss::Hinge
+    }
+    fn settles(self) -> bool {
+        any!(self, l => l.settles())
     }
     fn radius2(self) -> f64 {
         any!(self, l => l.radius2())

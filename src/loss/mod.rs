@@ -89,6 +89,10 @@ pub trait Loss: Sync {
     /// -loss*(-a) - <a - dual, scores> - q/2 ||a - dual||^2.
     /// ```
     fn ascend(&self, scores: &[f64], y: u32, q: f64, dual: &mut [f64]);
+    /// Whether ascent in an example may have nothing left to move; else there always are roundings.
+    fn settles(&self) -> bool {
+        true
+    }
     /// Of many outputs those that matter to [`ascend`](Loss::ascend), in order: y, all of `nonzeros`, which are the
     /// dual variables that are not 0, and whatever else the maximiser may have. What ascend makes of these alone,
     /// y being its own place among them, is what it makes of all. False, and nothing written, where a loss does
@@ -257,6 +261,9 @@ impl<M: MarginLoss> Loss for Binary<M> {
     }
     fn smooth(&self) -> Option<(f64, f64)> {
         self.loss.smooth()
+    }
+    fn settles(&self) -> bool {
+        self.loss.settles()
     }
     fn hinge_sign(&self, _: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))
