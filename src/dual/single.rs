@@ -9,7 +9,7 @@ use super::{DualAscent, SLEEP, STRANGER};
 use crate::data::Rows;
 use crate::error::Error;
 use crate::examples::Examples;
-use crate::loss::Loss;
+use crate::loss::{Loss, TOGETHER};
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 use crate::simd::Places;
@@ -20,6 +20,67 @@ struct Sums {
     seen: f64,
     conjugates: f64,
     report: Report,
+}
+
+/// Visits whose shares of the gap are still to be summed: by vectors, where that pays.
+struct Visits {
+    count: usize,
+    rows: [usize; TOGETHER],
+    labels: [u32; TOGETHER],
+    scores: [f64; TOGETHER],
+    /// Dual variables before the step and after it.
+    old: [f64; TOGETHER],
+    new: [f64; TOGETHER],
+}
+
+impl Visits {
+    fn new() -> Self {
+        let numbers = [0.0; TOGETHER];
+        let (rows, labels) = ([0; TOGETHER], [0; TOGETHER]);
+        Visits { count: 0, rows, labels, scores: numbers, old: numbers, new: numbers }
+    }
+
+    /// Takes in a visit; says whether there is room for no other.
+    #[inline(always)]
+    fn take(&mut self, row: usize, y: u32, score: f64, old: f64, new: f64) -> bool {
+        let k = self.count;
+        (self.rows[k], self.labels[k], self.scores[k]) = (row, y, score);
+        (self.old[k], self.new[k]) = (old, new);
+        self.count += 1;
+        self.count == TOGETHER
+    }
+
+    /// Sums them, and forgets them.
+    fn sum<L: Loss, S: Scalar>(
+        &mut self,
+        loss: &L,
+        data: &Examples<'_, S>,
+        (small, idle): (f64, &mut [u8]),
+        sums: &mut Sums,
+    ) {
+        let count = std::mem::take(&mut self.count);
+        let (scores, labels) = (&self.scores[..count], &self.labels[..count]);
+        let (mut values, mut before) = ([0.0; TOGETHER], self.old);
+        let values = &mut values[..count];
+        values.copy_from_slice(scores);
+        loss.values(values, labels);
+        loss.conjugates(&mut before[..count], labels);
+        loss.conjugates(&mut self.new[..count], labels);
+        for k in 0..count {
+            let weight = data.weight(self.rows[k]);
+            let gap = weight * (values[k] + before[k] + self.old[k] * scores[k]);
+            sums.seen += gap;
+            sums.report.loss += weight * values[k];
+            sums.conjugates += weight * (self.new[k] - before[k]);
+            note(&mut idle[self.rows[k]], gap > small);
+        }
+    }
+}
+
+/// Whether the share of an example in the gap counts, beside how often it has not.
+#[inline(always)]
+fn note(idle: &mut u8, counts: bool) {
+    *idle = if counts { 0 } else { (*idle + 1).min(SLEEP) };
 }
 
 impl<L: Loss> DualAscent<L> {
@@ -59,6 +120,8 @@ impl<L: Loss> DualAscent<L> {
         let (dual, q, idle) = (self.dual.only_mut(), &mut self.q[..n], &mut self.idle[..n]);
         let dual = &mut dual[..n];
         let mut w = self.w.single_mut();
+        // There is always something to move, and what a share is worth matters to nobody before the next pass.
+        let (later, mut visits) = (!loss.settles(), Visits::new());
         let (mut seen, mut conjugates, mut report) = (sums.seen, sums.conjugates, sums.report);
         let ended = loop {
             let i = match order.advance(n, ahead) {
@@ -92,29 +155,40 @@ impl<L: Loss> DualAscent<L> {
             if !(score.is_finite() && q[i].is_finite()) {
                 break Err(data.diagnose(i));
             }
-            let (mut coef, old) = ([0.0], dual[i]);
-            let value = loss.value_and_coef(&[score], y, &mut coef);
-            let conjugate = loss.conjugate(&[old], y);
-            let gap = weight * (value + conjugate + old * score);
-            seen += gap;
+            let old = dual[i];
+            let mut conjugate = 0.0;
             report.examples += 1;
-            report.loss += weight * value;
-            idle[i] = if gap > small { 0 } else { (idle[i] + 1).min(SLEEP) };
-            if gap <= 0.0 {
-                continue;
+            if !later {
+                let value = loss.value_and_coef(&[score], y, &mut [0.0]);
+                conjugate = loss.conjugate(&[old], y);
+                let gap = weight * (value + conjugate + old * score);
+                seen += gap;
+                report.loss += weight * value;
+                note(&mut idle[i], gap > small);
+                if gap <= 0.0 {
+                    continue;
+                }
             }
             let mut new = [old];
             loss.ascend(&[score], y, q[i], &mut new);
             let change = (new[0] - old) * weight * c;
             if change != 0.0 {
                 report.updates += 1;
-                conjugates += weight * (loss.conjugate(&new, y) - conjugate);
                 dual[i] = new[0];
                 w.add(row, change);
+                if !later {
+                    conjugates += weight * (loss.conjugate(&new, y) - conjugate);
+                }
+            }
+            if later && visits.take(i, y, score, old, dual[i]) {
+                *sums = Sums { seen, conjugates, report };
+                visits.sum(loss, data, (small, idle), sums);
+                (seen, conjugates, report) = (sums.seen, sums.conjugates, sums.report);
             }
         };
         w.end();
         *sums = Sums { seen, conjugates, report };
+        visits.sum(loss, data, (small, idle), sums);
         ended
     }
 }
