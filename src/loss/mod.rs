@@ -372,6 +372,44 @@ mod tests {
         }
     }
 
+    /// Of examples of any class, what is said of many of them is what is said of each.
+    #[test]
+    fn many_examples_are_as_one() {
+        fn law(loss: &impl Loss, mus: &[f64]) {
+            let labels: Vec<u32> = (0..40).map(|k| k % 4).collect();
+            let scores: Vec<f64> = (0..40).map(|k| f64::from(k) / 5.0 - 4.1).collect();
+            let near = |got: &[f64], want: &dyn Fn(usize) -> f64| {
+                for (k, got) in got.iter().enumerate() {
+                    let want = want(k);
+                    assert!((got - want).abs() <= 1e-13 * (1.0 + want.abs()), "{k}: {got} {want}");
+                }
+            };
+            let mut values = scores.clone();
+            loss.values(&mut values, &labels);
+            near(&values, &|k| loss.value_and_coef(&[scores[k]], labels[k], &mut [0.0]));
+            let (mut dual, mut second) = (scores.clone(), scores.clone());
+            for &mu in mus {
+                dual.clone_from(&scores);
+                assert!(loss.smooth_all(&mut dual, &mut second, &labels, mu));
+                let one = |k: usize| loss.smoothed(scores[k], labels[k], mu).unwrap();
+                near(&dual, &|k| one(k).0);
+                near(&second, &|k| one(k).1);
+            }
+            let (mut conjugates, mut first) = (dual.clone(), dual.clone());
+            loss.conjugates(&mut conjugates, &labels);
+            near(&conjugates, &|k| loss.conjugate(&[dual[k]], labels[k]));
+            loss.bends(&mut first, &mut second, &labels);
+            near(&first, &|k| loss.bend(0, dual[k], labels[k]).0);
+            near(&second, &|k| loss.bend(0, dual[k], labels[k]).1);
+        }
+        for loss in ALL {
+            let mus: &[f64] = if loss.is_hinge() { &[0.3] } else { &[0.3, 0.0] };
+            law(&Binary { loss, positive: 1 }, mus);
+            law(&Versus { loss, positive: 1, negative: None }, mus);
+            law(&Versus { loss, positive: 1, negative: Some(2) }, mus);
+        }
+    }
+
     #[test]
     fn bends_are_derivatives_of_conjugates() {
         fn law(loss: &impl Loss, y: u32, dual: &[f64]) {

@@ -186,6 +186,15 @@ impl<M: MarginLoss> Versus<M> {
     fn binary(&self) -> Binary<M> {
         Binary { loss: self.loss, positive: self.positive }
     }
+
+    /// Makes the numbers of examples that have no part in it 0.
+    fn clear(&self, numbers: &mut [f64], labels: &[u32]) {
+        if self.negative.is_some() {
+            for (number, &y) in numbers.iter_mut().zip(labels) {
+                *number = if self.concerns(y) { *number } else { 0.0 };
+            }
+        }
+    }
 }
 
 impl<M: MarginLoss> Loss for Versus<M> {
@@ -240,6 +249,34 @@ impl<M: MarginLoss> Loss for Versus<M> {
         } else {
             dual[0] = 0.0;
         }
+    }
+    fn settles(&self) -> bool {
+        self.loss.settles()
+    }
+    fn values(&self, scores: &mut [f64], labels: &[u32]) {
+        self.binary().values(scores, labels);
+        self.clear(scores, labels);
+    }
+    fn conjugates(&self, dual: &mut [f64], labels: &[u32]) {
+        self.binary().conjugates(dual, labels);
+        self.clear(dual, labels);
+    }
+    fn bends(&self, dual: &mut [f64], second: &mut [f64], labels: &[u32]) {
+        self.binary().bends(dual, second, labels);
+        self.clear(dual, labels);
+        self.clear(second, labels);
+    }
+    fn smooth_all(
+        &self,
+        scores: &mut [f64],
+        curvature: &mut [f64],
+        labels: &[u32],
+        mu: f64,
+    ) -> bool {
+        let found = self.binary().smooth_all(scores, curvature, labels, mu);
+        self.clear(scores, labels);
+        self.clear(curvature, labels);
+        found
     }
 }
 
