@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::data::Rows;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
@@ -110,30 +111,34 @@ impl DualEvaluation {
         data: &Examples<'_, S>,
         mut rows: Range<usize>,
     ) -> Result<(), Error> {
-        let loss = &ascent.loss;
-        let mut order = Ahead::new(&mut rows);
-        let expects = self.w.expects_rows(data.rows());
+        let (loss, x) = (&ascent.loss, *data.rows());
+        let (classes, expects) = (loss.classes(), self.w.expects_rows(&x));
         let (mut some, mut labels) = ([0; TOGETHER], [0; TOGETHER]);
         let (mut scores, mut values) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+        let (ahead, end) = (x.ahead(), rows.end);
         loop {
             let mut count = 0;
-            while count < TOGETHER
-                && let Some(i) = order.next(data, |_| ())?
-            {
-                if expects && let Some(next) = order.upcoming() {
-                    self.w.expect_row(data.rows().row(next));
+            for i in rows.by_ref() {
+                // Of dense ones memory sees the next ones coming.
+                if x.is_sparse() && i + ahead < end {
+                    x.prefetch(i + ahead);
                 }
-                let y = data.check_label(i, loss.classes())?;
+                if expects && i + 1 < end {
+                    self.w.expect_row(x.row(i + 1));
+                }
+                let y = data.check_label(i, classes)?;
                 if !loss.concerns(y) || data.weight(i) == 0.0 {
                     continue;
                 }
-                let score = std::slice::from_mut(&mut scores[count]);
-                self.w.score_row(data.rows().row(i), score);
-                if !score[0].is_finite() {
+                self.w.score_row(x.row(i), &mut scores[count..=count]);
+                if !scores[count].is_finite() {
                     return Err(data.diagnose(i));
                 }
                 (some[count], labels[count]) = (i, y);
                 count += 1;
+                if count == TOGETHER {
+                    break;
+                }
             }
             if count == 0 {
                 return Ok(());
