@@ -96,8 +96,8 @@ pub(crate) struct Descent {
     w: Vec<f64>,
     /// Of every example at w.
     scores: Vec<f64>,
-    /// Dual variables where the last step began, what is to follow them, and the sums of `c_i a_i x_i` over the positive and
-    /// over the other ones.
+    /// Dual variables where the last step began, what is to follow them, and the sum of `c_i a_i x_i`; where the intercept is
+    /// free that over the positive ones apart.
     dual: Vec<f64>,
     next: Vec<f64>,
     sums: (Vec<f64>, Vec<f64>),
@@ -275,9 +275,10 @@ impl Descent {
             let mut sides = (0.0, 0.0);
             (0..n).for_each(|i| add_to_side(&mut sides, per_row(i) * self.dual[i]));
             let factors = factors(sides);
-            let (above, below) = &self.sums;
-            for (v, (a, b)) in image[..features].iter_mut().zip(above.iter().zip(below)) {
-                *v = (factors.0 * a + factors.1 * b) / lambda;
+            let less = factors.0.min(factors.1);
+            let side = if factors.0 < 1.0 { &self.sums.0 } else { &self.sums.1 };
+            for (v, a) in image[..features].iter_mut().zip(side) {
+                *v -= (1.0 - less) * a / lambda;
             }
             let mut on_it = self.dual.clone();
             conjugate = 0.0;
@@ -413,8 +414,9 @@ impl Descent {
         while let Some(i) = order.next(data, |_| ()).ok()? {
             let (old, new) = (self.dual[i], self.next[i]);
             let c = data.weight(i) / n as f64 * (new - old);
-            // An example is on one side for ever.
-            let sums = if new > 0.0 || old > 0.0 { &mut self.sums.0 } else { &mut self.sums.1 };
+            // Together, as long as they may be: of large numbers of both signs little is left. An example is on one side for ever.
+            let apart = self.mean.is_some() && (new > 0.0 || old > 0.0);
+            let sums = if apart { &mut self.sums.0 } else { &mut self.sums.1 };
             let row = data.rows().row(i);
             match self.mean.as_ref().filter(|_| self.centred) {
                 Some(mean) => row.for_each(|j, x| sums[j] += c * (x - mean[j])),

@@ -142,8 +142,10 @@ const FLAT: f64 = 750.0;
 /// Beyond this the equation of an ascent is divided by q, whose square would overflow.
 const LARGE: f64 = 1e100;
 
-/// So short a step to the end of an ascent, in margins, needs no look at where it leads.
+/// So short a step to the end of an ascent, in margins, needs no look at where it leads, if what it may leave moves the margin by
+/// less than this: q times as far as the dual variable.
 const NEAR: f64 = 1e-3;
+const EXACT: f64 = 1e-8;
 
 impl Logistic {
     /// `1/(1 + exp(z))`, alone: whoever wants the slope pays no logarithm.
@@ -214,7 +216,7 @@ impl MarginLoss for Logistic {
             let halves = step.abs() <= last / 2.0;
             if !halves || z - step < low || z - step > high {
                 step = z - 0.5 * (low + high);
-            } else if step.abs() <= NEAR {
+            } else if step.abs() <= NEAR && q * step.abs().powi(3) <= EXACT * scale {
                 // What a step of Halley's method leaves of z is of the order of its cube, whatever q is, as no further
                 // derivative of s is larger than the first; and so is what the parabola leaves of s.
                 return (slope + step * (curvature + bend / 2.0 * step)).clamp(0.0, 1.0);
@@ -460,6 +462,25 @@ mod tests {
             }
         }
         assert!(Logistic.ascend(0.5, f64::NAN, 1.0).is_nan());
+    }
+
+    /// However far a step of the dual variable moves the margin, the two fit together.
+    #[test]
+    fn logistic_steps_meet_their_margins() {
+        for q in [1e-3, 0.5, 4.0, 1e3, 1e6, 1e10] {
+            for a in [0.0, 1e-3, 0.4, 0.9, 1.0] {
+                for k in -40..=40 {
+                    let m = f64::from(k) / 7.0;
+                    let b = Logistic.ascend(a, m, q);
+                    let (moved, meant) = (m + q * (b - a), ((1.0 - b) / b).ln());
+                    let roundings = 1e-15 * q + 1e-15 / (b * (1.0 - b));
+                    assert!(
+                        (moved - meant).abs() <= 1e-8 + roundings,
+                        "{q} {a} {m}: {moved} {meant}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -450,6 +450,18 @@ def test_an_intercept_whose_square_is_infinite(scale, examples):
         PegasosClassifier(intercept_scaling=scale).fit(*examples)
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("fit_intercept", [True, False, "free"])
+def test_features_of_all_scales(loss, fit_intercept):
+    # Steps of dual variables move margins by 1e14 times as much: the last bits of both must fit together.
+    rng = np.random.RandomState(0)
+    for _ in range(4):
+        X = rng.randn(1000, 10) * 10.0 ** rng.randint(-6, 7, 10)
+        y = (X[:, 0] / X[:, 0].std() + 0.5 * rng.randn(1000) > 0).astype(int)
+        model = PegasosClassifier(loss, alpha=1e-6, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+        assert model.duality_gap_ <= 1e-3 * model.objective_
+
+
 # -- words
 
 
