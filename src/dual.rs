@@ -56,6 +56,7 @@ pub use evaluation::DualEvaluation;
 use glimpse::HOPE;
 use intercept::Intercept;
 use many::{Glance, Narrow, are_many, wakes};
+use single::note;
 use turn::Turn;
 
 /// Narrow passes are numbered from here: their orders are others than those of whole ones.
@@ -292,7 +293,7 @@ impl<L: Loss> DualAscent<L> {
         if self.narrow.now {
             return self.run_narrow(data, order);
         }
-        if self.dual.outputs() == 1 && self.w.is_single() && !self.is_free() {
+        if self.dual.only().is_some() && self.w.is_single() && !self.is_free() {
             return match *data.rows() {
                 Matrix::Dense(x) => self.run_single(x, data, order),
                 Matrix::Csr32(x) => self.run_single(x, data, order),
@@ -341,11 +342,7 @@ impl<L: Loss> DualAscent<L> {
             self.seen += gap;
             report.examples += 1;
             report.loss += weight * value;
-            if gap > self.small {
-                self.idle[i] = 0;
-            } else {
-                self.idle[i] = (self.idle[i] + 1).min(SLEEP);
-            }
+            note(&mut self.idle[i], gap > self.small);
             if gap <= 0.0 {
                 continue;
             }

@@ -246,10 +246,10 @@ impl Descent {
         let per_row = |i: usize| data.weight(i) / n as f64;
         // The dual point, the sum of `c_i a_i x_i`, and the true objective.
         let mut curvature = vec![0.0; n];
-        let (mean_loss, mut conjugate) = self.smoothed_point(loss, data, &mut curvature)?;
+        let (mean_loss, mut conjugate) = self.smoothed_point(loss, data, &mut curvature);
         self.move_sums(data)?;
-        let mut image: Vec<f64> = (0..d).map(|j| self.sums.0[j] + self.sums.1[j]).collect();
-        image.iter_mut().for_each(|v| *v /= lambda);
+        let sums = self.sums.0.iter().zip(&self.sums.1);
+        let mut image: Vec<f64> = sums.map(|(above, rest)| (above + rest) / lambda).collect();
         let mut away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
         let mut sum = 0.0;
         if free {
@@ -361,7 +361,7 @@ impl Descent {
         loss: &L,
         data: &Examples<'_, S>,
         curvature: &mut [f64],
-    ) -> Option<(f64, f64)> {
+    ) -> (f64, f64) {
         let per_row = 1.0 / data.len() as f64;
         let (mut mean_loss, mut conjugate) = (0.0, 0.0);
         let mut room = [[0.0; TOGETHER]; 2];
@@ -373,9 +373,7 @@ impl Descent {
             values.copy_from_slice(scores);
             loss.values(values, labels);
             next.copy_from_slice(scores);
-            if !loss.smooth_all(next, curvature, labels, self.mu) {
-                return None;
-            }
+            loss.smooth_all(next, curvature, labels, self.mu);
             if self.mu > 0.0 {
                 conjugates.copy_from_slice(next);
                 loss.conjugates(conjugates, labels);
@@ -392,7 +390,7 @@ impl Descent {
                 curvature[l] *= c;
             }
         }
-        Some((mean_loss, conjugate))
+        (mean_loss, conjugate)
     }
 
     /// Goes on to the next dual point: `c_i a_i x_i` sums to another value by those rows whose variable has changed, which are

@@ -79,7 +79,7 @@ impl Visits {
 
 /// Whether the share of an example in the gap counts, beside how often it has not.
 #[inline(always)]
-fn note(idle: &mut u8, counts: bool) {
+pub(super) fn note(idle: &mut u8, counts: bool) {
     *idle = if counts { 0 } else { (*idle + 1).min(SLEEP) };
 }
 

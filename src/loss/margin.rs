@@ -42,9 +42,9 @@ pub trait MarginLoss: Sync + Copy {
     fn values(self, m: &mut [f64]) {
         m.iter_mut().for_each(|m| *m = self.value_and_slope(*m).0);
     }
-    /// Replaces each margin m by `ascend(0, m, mu)`.
-    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
-        m.iter_mut().for_each(|m| *m = self.ascend(0.0, *m, mu));
+    /// Replaces each margin by the slope of its loss.
+    fn slopes(self, m: &mut [f64]) {
+        m.iter_mut().for_each(|m| *m = self.value_and_slope(*m).1);
     }
     /// Replaces each a by its [`conjugate`](MarginLoss::conjugate).
     fn conjugates(self, a: &mut [f64]) {
@@ -239,11 +239,8 @@ impl MarginLoss for Logistic {
     fn values(self, m: &mut [f64]) {
         f64::logistic(m);
     }
-    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
-        if mu == 0.0 {
-            return f64::logistic_slopes(m);
-        }
-        m.iter_mut().for_each(|m| *m = self.ascend(0.0, *m, mu));
+    fn slopes(self, m: &mut [f64]) {
+        f64::logistic_slopes(m);
     }
     fn conjugates(self, a: &mut [f64]) {
         f64::entropies(a);
@@ -328,8 +325,8 @@ impl MarginLoss for AnyLoss {
     fn values(self, m: &mut [f64]) {
         any!(self, l => l.values(m));
     }
-    fn smoothed_slopes(self, m: &mut [f64], mu: f64) {
-        any!(self, l => l.smoothed_slopes(m, mu));
+    fn slopes(self, m: &mut [f64]) {
+        any!(self, l => l.slopes(m));
     }
     fn conjugates(self, a: &mut [f64]) {
         any!(self, l => l.conjugates(a));
@@ -419,12 +416,8 @@ mod tests {
             let (mut values, mut slopes) = (m.clone(), m.clone());
             loss.values(&mut values);
             values.iter().zip(&m).for_each(|(got, m)| near(*got, loss.value_and_slope(*m).0, *m));
-            // A hinge has no slope at its kink, and is smoothed.
-            for mu in [0.0, 0.3].into_iter().filter(|mu| *mu > 0.0 || !loss.is_hinge()) {
-                slopes.clone_from(&m);
-                loss.smoothed_slopes(&mut slopes, mu);
-                slopes.iter().zip(&m).for_each(|(got, m)| near(*got, loss.ascend(0.0, *m, mu), *m));
-            }
+            loss.slopes(&mut slopes);
+            slopes.iter().zip(&m).for_each(|(got, m)| near(*got, loss.value_and_slope(*m).1, *m));
             let a: Vec<f64> = (0..=100).map(|k| f64::from(k) / 100.0).collect();
             let (mut conjugates, mut first, mut second) = (a.clone(), a.clone(), a.clone());
             loss.conjugates(&mut conjugates);

@@ -155,23 +155,12 @@ pub trait Loss: Sync {
             (*a, *second) = self.bend(0, *a, y);
         }
     }
-    /// [`smoothed`](Loss::smoothed) of many: replaces scores by the maximisers, and writes the curvatures. False where the loss
-    /// has none.
-    fn smooth_all(
-        &self,
-        scores: &mut [f64],
-        curvature: &mut [f64],
-        labels: &[u32],
-        mu: f64,
-    ) -> bool {
-        let mut examples = scores.iter_mut().zip(curvature).zip(labels);
-        examples.all(|((score, curvature), &y)| {
-            let found = self.smoothed(*score, y, mu);
-            if let Some(found) = found {
-                (*score, *curvature) = found;
-            }
-            found.is_some()
-        })
+    /// [`smoothed`](Loss::smoothed) of many: replaces scores by the maximisers, and writes the curvatures; NaN where the loss has
+    /// none.
+    fn smooth_all(&self, scores: &mut [f64], bent: &mut [f64], labels: &[u32], mu: f64) {
+        for ((score, bent), &y) in scores.iter_mut().zip(bent).zip(labels) {
+            (*score, *bent) = self.smoothed(*score, y, mu).unwrap_or((f64::NAN, f64::NAN));
+        }
     }
     /// A bound on `lambda ||w||^2` at the minimiser, for examples of mean weight 1.
     fn radius2(&self) -> f64;
@@ -298,20 +287,15 @@ impl<M: MarginLoss> Loss for Binary<M> {
         self.loss.bends(dual, second);
         self.turn(dual, labels);
     }
-    fn smooth_all(
-        &self,
-        scores: &mut [f64],
-        curvature: &mut [f64],
-        labels: &[u32],
-        mu: f64,
-    ) -> bool {
+    fn smooth_all(&self, scores: &mut [f64], bent: &mut [f64], labels: &[u32], mu: f64) {
         self.turn(scores, labels);
-        self.loss.smoothed_slopes(scores, mu);
-        for (a, curvature) in scores.iter().zip(curvature) {
-            *curvature = self.loss.curvature(*a, mu);
+        if mu == 0.0 {
+            self.loss.slopes(scores);
+        } else {
+            scores.iter_mut().for_each(|m| *m = self.loss.ascend(0.0, *m, mu));
         }
+        scores.iter().zip(bent).for_each(|(a, bent)| *bent = self.loss.curvature(*a, mu));
         self.turn(scores, labels);
-        true
     }
 }
 
@@ -390,7 +374,7 @@ mod tests {
             let (mut dual, mut second) = (scores.clone(), scores.clone());
             for &mu in mus {
                 dual.clone_from(&scores);
-                assert!(loss.smooth_all(&mut dual, &mut second, &labels, mu));
+                loss.smooth_all(&mut dual, &mut second, &labels, mu);
                 let one = |k: usize| loss.smoothed(scores[k], labels[k], mu).unwrap();
                 near(&dual, &|k| one(k).0);
                 near(&second, &|k| one(k).1);

@@ -266,17 +266,10 @@ impl<M: MarginLoss> Loss for Versus<M> {
         self.clear(dual, labels);
         self.clear(second, labels);
     }
-    fn smooth_all(
-        &self,
-        scores: &mut [f64],
-        curvature: &mut [f64],
-        labels: &[u32],
-        mu: f64,
-    ) -> bool {
-        let found = self.binary().smooth_all(scores, curvature, labels, mu);
+    fn smooth_all(&self, scores: &mut [f64], bent: &mut [f64], labels: &[u32], mu: f64) {
+        self.binary().smooth_all(scores, bent, labels, mu);
         self.clear(scores, labels);
-        self.clear(curvature, labels);
-        found
+        self.clear(bent, labels);
     }
 }
 
