@@ -5,7 +5,8 @@
 
 use std::array::from_fn;
 
-use super::body::{Float, LANES, Processor, WIDTH};
+use super::body::{LANES, WIDTH};
+use super::float::{Float, Processor};
 
 /// Parts of the entries, lane by lane, of each of which [`descend`] finds the best; and the most rows that it takes. Where
 /// it looks both ways, there are half as many parts, and of each it finds the best to rise and the best to fall: where none

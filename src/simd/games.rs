@@ -6,7 +6,8 @@
 use core::array::from_fn;
 use core::marker::PhantomData;
 
-use super::body::{Float, Processor, exp};
+use super::body::exp;
+use super::float::{Float, Processor};
 
 /// Games side by side: one AVX-512 register of f32, two of f64.
 pub const GAMES: usize = 16;

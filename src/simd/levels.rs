@@ -95,7 +95,7 @@ macro_rules! level {
 
             #[derive(Clone, Copy)]
             struct Here;
-            impl body::Processor for Here {
+            impl float::Processor for Here {
                 const FMA: bool = $fma;
                 const REGISTER: usize = $register;
             }

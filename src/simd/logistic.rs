@@ -1,6 +1,6 @@
 //! The bodies of the logistic loss, of many examples at a time. As in `body.rs`, written once and compiled for every level.
 
-use super::body::{Float, Processor};
+use super::float::{Float, Processor};
 
 /// `e^-|m|`, which never overflows.
 #[inline(always)]

@@ -5,7 +5,8 @@
 
 use core::array::from_fn;
 
-use super::body::{Float, LANES, Lanes, Processor, WIDTH};
+use super::body::{LANES, Lanes, WIDTH};
+use super::float::{Float, Processor};
 
 #[inline(always)]
 pub fn gaussian<P: Processor, S: Float>(

@@ -2,9 +2,10 @@
 //!
 //! An operation is stated twice: in the table below, with what it computes, takes and returns; and as a body of
 //! the same name, in plain Rust, in `body.rs`, or `maintenance.rs` for what budgets need, `ascent.rs` for dual ascent,
-//! `games.rs` for Shapley values, `logistic.rs` for the logistic loss. `operations!` (`levels.rs`) compiles every body for every level of instructions and
-//! lets callers have the highest that the processor has. To add an operation, write its body, which takes a `Processor`
-//! and then the arguments, and its line in the table; a test in `tests.rs` holds it to plain loops at every level.
+//! `games.rs` for Shapley values, `logistic.rs` for the logistic loss; their arithmetic is in `float.rs`. `operations!`
+//! (`levels.rs`) compiles every body for every level of instructions and lets callers have the highest that the
+//! processor has. To add an operation, write its body, which takes a `Processor` and then the arguments, and its line in
+//! the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
 //! On x86-64 the levels are the baseline, AVX2 with FMA, and AVX-512, where `avx512.rs` has intrinsics for the
 //! dense loops of [`Weigh`] and for [`Simd::integrate`]; elsewhere there is the baseline alone. The level is chosen
@@ -19,6 +20,7 @@ mod ascent;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod body;
+mod float;
 mod games;
 #[macro_use]
 mod levels;
@@ -28,7 +30,7 @@ mod maintenance;
 mod tests;
 
 use crate::scalar::Index;
-use body::{Float, Widen};
+use float::{Float, Widen};
 use levels::{Level, level};
 
 pub use body::{CANDIDATES, LANES, Lanes, Partners, Steepest, TILE, WIDTH};
