@@ -12,6 +12,9 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{self, Lanes, WIDTH, Weigh};
 
+/// How many features of a sparse row the next row's should not wait for, where asking for numbers pays at all.
+const SEEN: usize = 96;
+
 /// A number for every output and feature.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Weights<S> {
@@ -181,13 +184,21 @@ impl<S: Scalar> Weights<S> {
 
     /// Whether to [`expect`](Weights::expect) rows of this matrix.
     ///
-    /// Where each feature's number is one line of a cache, out-of-order execution asks for them as early as we could. On an
-    /// AMD EPYC an epoch without asking takes 0.62 to 0.69 of the time on rows of 345 of 385,517 features f32, 0.91 to 0.96 on
-    /// 44 words of 2^20, 0.97 to 1.03 on random columns. On an Intel Xeon a plain loop in C over the last gains a quarter by
-    /// asking. The numbers of several outputs are several lines: without asking 1.2 to 1.7 times the time with 20 classes.
+    /// Where each feature's number is one line of a cache, out-of-order execution asks for them about as early as we could. On
+    /// an AMD EPYC an epoch without asking takes 0.62 to 0.69 of the time on rows of 345 of 385,517 features f32, 0.91 to 0.96
+    /// on 44 words of 2^20, 0.97 to 1.03 on random columns. On an Intel Xeon (2 MB of L2) it sees about 100 features ahead: an
+    /// epoch that asks takes 1.0 to 1.2 of the time where the numbers are 1.5 MB and less; where they are 4 MB 0.89 to 1.0 on
+    /// rows of 43 to 64, 0.98 to 1.04 on 96 and 128, 1.1 and more on 180 and 345; of 16 MB 0.75 to 0.77 on 43, 0.85 to 0.92 on
+    /// 96 and 128, 0.97 to 1.2 on 180 and 250.
+    ///
+    /// The numbers of several outputs are several lines: without asking 1.2 to 1.7 times the time with 20 classes on the EPYC.
     pub(crate) fn expects<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
-        let far = x.is_sparse() && size_of_val(self.all()) > NEAR;
-        far && (self.outputs > 1 || simd::is_intel())
+        let far = match (self.outputs, simd::second_cache_of_intel()) {
+            (1, Some(near)) if x.stored_in_a_row() <= SEEN => near,
+            (1, _) => return false,
+            _ => NEAR,
+        };
+        x.is_sparse() && size_of_val(self.all()) > far
     }
 
     /// Asks memory for the numbers that a sparse row needs.

@@ -89,7 +89,7 @@ impl<'a, S: Scalar> Rows<'a, S> for Dense<'a, S> {
     }
     #[inline(always)]
     fn prefetch(self, i: usize) {
-        simd::prefetch_once(self.values, i * self.n_features, self.n_features);
+        simd::prefetch_once(self.values, i * self.n_features, self.n_features, false);
     }
 }
 
@@ -107,8 +107,9 @@ macro_rules! csr_rows {
             #[inline(always)]
             fn prefetch(self, i: usize) {
                 let (first, end) = (self.indptr[i].position(), self.indptr[i + 1].position());
-                simd::prefetch_once(self.indices, first, end.wrapping_sub(first));
-                simd::prefetch_once(self.values, first, end.wrapping_sub(first));
+                let stored = end.wrapping_sub(first);
+                simd::prefetch_once(self.indices, first, stored, true);
+                simd::prefetch_once(self.values, first, stored, true);
             }
         }
     };

@@ -26,6 +26,7 @@ mod games;
 mod levels;
 mod logistic;
 mod maintenance;
+mod prefetch;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,9 @@ use levels::{Level, level};
 
 pub use body::{CANDIDATES, LANES, Lanes, Partners, Steepest, TILE, WIDTH};
 pub use games::{Contrast, Four, GAMES, Games, Round, Rule};
+pub use prefetch::{
+    PREFETCH_LINES, Places, prefetch, prefetch_all, prefetch_once, second_cache_of_intel,
+};
 
 operations! {
     /// Products of features with weights in `V`, all arithmetic in `V`. Implemented for `(f32, f32)`,
@@ -179,109 +183,3 @@ impl<S> Lanes<S> {
         unsafe { core::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * WIDTH) }
     }
 }
-
-/// Whether the processor is one of Intel's. Asked once in a process.
-pub fn is_intel() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        static INTEL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        *INTEL.get_or_init(|| {
-            #[allow(unused_unsafe, reason = "safe in newer compilers than the oldest we ask for")]
-            // SAFETY: every x86-64 processor has the instruction.
-            let name = unsafe { core::arch::x86_64::__cpuid(0) };
-            [name.ebx, name.edx, name.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
-        })
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
-/// How near the processor is asked to bring a line: to all caches, or past those that keep what will be needed again. The
-/// numbers are those of x86-64's instruction, `_MM_HINT_T0` and `_MM_HINT_NTA`.
-const TO_STAY: i32 = 3;
-const TO_BE_READ_ONCE: i32 = 0;
-
-#[inline(always)]
-fn ask<const HINT: i32, T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::_mm_prefetch;
-        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-        unsafe { _mm_prefetch::<HINT>(place.cast()) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
-/// The lines of so many entries, the first [`PREFETCH_LINES`] at most.
-#[inline(always)]
-fn ask_range<const HINT: i32, T>(first: *const T, len: usize) {
-    let per_line = const { if size_of::<T>() < 64 { 64 / size_of::<T>() } else { 1 } };
-    let len = len.min(PREFETCH_LINES * per_line);
-    let mut at = 0;
-    while at < len {
-        ask::<HINT, T>(first.wrapping_add(at));
-        at += per_line;
-    }
-    // The last entry's: the first need not stand at the beginning of a line.
-    ask::<HINT, T>(first.wrapping_add(len).wrapping_sub(1));
-}
-
-/// Asks for the cache line that holds `slice[at]`; a hint, so an `at` outside the slice is harmless.
-#[inline(always)]
-pub fn prefetch<T>(slice: &[T], at: usize) {
-    ask::<TO_STAY, T>(slice.as_ptr().wrapping_add(at));
-}
-
-/// Where parts of something stand, all of one size, for a loop that has it in other hands: they can be asked for, no more.
-#[derive(Clone, Copy)]
-pub struct Places {
-    start: *const u8,
-    bytes: usize,
-}
-
-impl Places {
-    /// So many entries of `slice` each.
-    pub fn of<T>(slice: &[T], entries: usize) -> Self {
-        Places { start: slice.as_ptr().cast(), bytes: entries * size_of::<T>() }
-    }
-
-    /// Asks for the lines of part `i`, the first [`PREFETCH_LINES`] at most; a hint, so it need not be there.
-    #[inline(always)]
-    pub fn prefetch(self, i: usize) {
-        let first = self.start.wrapping_add(i.wrapping_mul(self.bytes));
-        // A number stands in one line.
-        if self.bytes <= size_of::<f64>() {
-            ask::<TO_STAY, u8>(first)
-        } else {
-            ask_apart(first, self.bytes)
-        }
-    }
-}
-
-/// [`ask_range`], not within the loop that seldom has so much.
-#[inline(never)]
-fn ask_apart(first: *const u8, bytes: usize) {
-    ask_range::<TO_STAY, u8>(first, bytes);
-}
-
-/// Asks for every cache line of `slice`, the first [`PREFETCH_LINES`] at most: past that the
-/// processor's own prefetcher has seen the pattern.
-#[inline(always)]
-pub fn prefetch_all<T>(slice: &[T]) {
-    ask_range::<TO_STAY, T>(slice.as_ptr(), slice.len());
-}
-
-/// [`prefetch_all`] of so many entries from `first` on, which are not needed again soon: the caches keep what is. A hint, so
-/// they may lie outside the slice.
-///
-/// Rows of a matrix are such. On an AMD EPYC (1 MB of L2) a shuffled epoch over 600,000 rows of 44 words of 2^20 takes 0.87 to
-/// 0.90 of the time for it, over 500,000 rows of 43 random columns 0.87 to 0.91, of 54 dense features f32 0.94 to 0.96; in
-/// blocks 0.93 to 1.0; where all fits into L2 or L3 0.98 to 1.03. To be measured on Intel, where such lines come to L1 alone.
-#[inline(always)]
-pub fn prefetch_once<T>(slice: &[T], first: usize, len: usize) {
-    ask_range::<TO_BE_READ_ONCE, T>(slice.as_ptr().wrapping_add(first), len);
-}
-
-/// Not tuned.
-pub(crate) const PREFETCH_LINES: usize = 8;
