@@ -2,6 +2,7 @@
 
 use crate::data::{Matrix, Row};
 use crate::error::Error;
+use crate::linear::Single;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 
@@ -71,6 +72,11 @@ pub trait Hypothesis: Sync {
     #[inline(always)]
     fn score_next(&mut self, _i: usize, x: Row<'_, Self::Scalar>, out: &mut [f64]) {
         self.score(x, out);
+    }
+    /// The one output of a w that is weights of features and nothing else, no average of it, in the hands of a loop.
+    #[inline(always)]
+    fn single_mut(&mut self) -> Option<Single<'_, Self::Scalar>> {
+        None
     }
     /// `w_o += coef[o] phi(x)` for every output o, x being row `i` of the matrix at hand.
     fn add(&mut self, i: usize, x: Row<'_, Self::Scalar>, coef: &[f64]);

@@ -27,6 +27,7 @@ use crate::table::MANY;
 use crate::threads::side_by_side;
 use crate::weights::Weights;
 pub use panel::LinearPanel;
+pub use single::Single;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
@@ -441,6 +442,11 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     #[inline(always)]
     fn expect(&self, x: Row<'_, S>) {
         self.expect_row(x);
+    }
+
+    #[inline(always)]
+    fn single_mut(&mut self) -> Option<Single<'_, S>> {
+        self.is_single().then(|| self.single())
     }
 
     #[inline(always)]

@@ -7,7 +7,6 @@ use crate::data::{MOST_AHEAD, Rows};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::scalar::Scalar;
-use crate::simd;
 
 /// How an epoch visits n rows. Any other iterator over row numbers serves [`Trainer::run`] as well.
 ///
@@ -33,8 +32,8 @@ pub enum Sampling {
 /// noise, on rows of 44 sparse and of 54 dense features; the smaller, the more is shuffled.
 pub const BLOCK: usize = 32;
 
-/// How many steps ahead a shuffle knows whom to exchange.
-const DRAWN: usize = 32;
+/// Units shuffled at a time.
+const AT_A_TIME: usize = 1 << 20;
 
 impl Sampling {
     /// The rows of one epoch over `n` rows: an iterator of `n` row numbers.
@@ -65,8 +64,8 @@ impl Sampling {
             rng: Pcg64::new(spread(seed), spread(epoch)),
             units: (0..units).collect(),
             width,
-            drawn: 0,
-            partners: [0; DRAWN],
+            shuffled: 0,
+            begun: 0,
             within: 0..0,
             left: n,
             n,
@@ -92,75 +91,59 @@ fn spread(x: u64) -> u128 {
 pub struct Epoch {
     sampling: Sampling,
     rng: Pcg64,
-    /// Rows or blocks; those before `drawn` have been handed out.
+    /// Rows or blocks; those before `shuffled` stand in the order of the epoch.
     units: Vec<u32>,
     width: usize,
-    drawn: usize,
-    /// Whom the next ones change places with, so that memory can be asked for them.
-    partners: [u32; DRAWN],
-    /// What is left of the block at hand.
+    shuffled: usize,
+    /// Blocks before this have been handed out.
+    begun: usize,
+    /// What is next: rows, or, of [`Sampling::Shuffle`], where they stand among the units.
     within: std::ops::Range<usize>,
-    /// How many rows are in blocks to come.
+    /// How many rows come after these.
     left: usize,
     n: usize,
 }
 
 impl Epoch {
-    /// Draws the next partners.
+    /// Fisher and Yates' shuffle for the next units, so that none are shuffled long before they are needed. Many at a time:
+    /// what is far in memory then comes while others are drawn.
+    fn shuffle_ahead(&mut self) {
+        let end = self.units.len().min(self.shuffled + AT_A_TIME);
+        for i in self.shuffled..end {
+            let j = i + below(self.units.len() - i, &mut self.rng);
+            self.units.swap(i, j);
+        }
+        self.shuffled = end;
+    }
+
+    /// What is next, after all that was; false where there is nothing.
     #[inline(never)]
-    fn draw_ahead(&mut self) {
-        let (from, n) = (self.drawn, self.units.len());
-        let mut partner = |k: usize, rng: &mut Pcg64| {
-            let i = from + k;
-            let j = i + below(n.saturating_sub(i), rng);
-            simd::prefetch(&self.units, j);
-            self.partners[k] = j as u32;
-        };
-        // Each number of a generator waits for the one before: two of them, half of the numbers apart, take 0.86 of the time.
-        let (mut first, mut second) = (self.rng.clone(), self.rng.clone());
-        second.advance(DRAWN as u128 / 2);
-        for k in 0..DRAWN / 2 {
-            partner(k, &mut first);
-            partner(k + DRAWN / 2, &mut second);
-        }
-        self.rng = second;
-    }
-
-    /// One step of Fisher and Yates' shuffle, so that nothing is shuffled before it is needed.
-    #[inline]
-    fn draw(&mut self) -> usize {
-        let i = self.drawn;
-        if i.is_multiple_of(DRAWN) {
-            self.draw_ahead();
-        }
-        let j = self.partners[i % DRAWN] as usize;
-        // Where i stands nobody looks again.
-        let unit = self.units[j];
-        self.units[j] = self.units[i];
-        self.drawn = i + 1;
-        unit as usize
-    }
-
-    /// The first row of the next unit.
-    #[inline(always)]
-    fn next_unit(&mut self) -> Option<usize> {
+    fn go_on(&mut self) -> bool {
         if self.left == 0 {
-            return None;
+            return false;
         }
         let start = match self.sampling {
-            // Its units are of one row.
             Sampling::Shuffle => {
-                self.left -= 1;
-                return Some(self.draw());
+                let first = self.shuffled;
+                self.shuffle_ahead();
+                self.within = first..self.shuffled;
+                self.left -= self.within.len();
+                return true;
             }
             Sampling::Storage => 0,
             Sampling::Replacement => below(self.n, &mut self.rng),
-            Sampling::Blocks => self.draw() * self.width,
+            Sampling::Blocks => {
+                if self.begun == self.shuffled {
+                    self.shuffle_ahead();
+                }
+                self.begun += 1;
+                self.units[self.begun - 1] as usize * self.width
+            }
         };
         let rows = self.width.min(self.n - start);
         self.left -= rows;
-        self.within = start + 1..start + rows;
-        Some(start)
+        self.within = start..start + rows;
+        true
     }
 }
 
@@ -169,13 +152,12 @@ impl Iterator for Epoch {
 
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
-        // First what is most rows' case: they follow one another.
-        if self.within.is_empty() {
-            return self.next_unit();
+        if self.within.is_empty() && !self.go_on() {
+            return None;
         }
         let i = self.within.start;
         self.within.start += 1;
-        Some(i)
+        Some(if self.sampling == Sampling::Shuffle { self.units[i] as usize } else { i })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -311,6 +293,35 @@ impl<'o> Ahead<'o> {
         Ok(Some(i))
     }
 
+    /// Rows that are next, many at a time: for a loop that does nothing else with an order. `None` where there are no more.
+    #[inline(always)]
+    pub(crate) fn many(
+        &mut self,
+        n_rows: usize,
+        ahead: usize,
+    ) -> Result<Option<impl Iterator<Item = Turn> + '_>, Error> {
+        let ahead = ahead.min(MOST_AHEAD);
+        if self.at + 2 * ahead >= self.end && !self.over {
+            self.refill(n_rows);
+        }
+        let from = self.at;
+        if from == self.end {
+            return match self.wrong {
+                Some(i) => Err(Error::index("order", i, n_rows)),
+                None => Ok(None),
+            };
+        }
+        self.at = if self.over { self.end } else { self.end - 2 * ahead };
+        let window = &self.window[from..self.at + 2 * ahead];
+        let to_come = window[ahead..].iter().zip(&window[2 * ahead..]);
+        Ok(Some(window.windows(2).zip(to_come).map(|(rows, (&coming, &later))| Turn {
+            row: rows[0],
+            next: rows[1],
+            coming,
+            later,
+        })))
+    }
+
     /// After [`advance`](Ahead::advance), asks memory for rows to come, whose layout may be known; returns one of them, for
     /// what the caller has of it.
     #[inline(always)]
@@ -321,12 +332,33 @@ impl<'o> Ahead<'o> {
         ahead: usize,
     ) -> usize {
         let (ahead, at) = (ahead.min(MOST_AHEAD), self.at - 1);
-        let later = self.window[at + 2 * ahead];
-        rows.prefetch_bounds(later);
-        data.prefetch_label(later);
-        let coming = self.window[at + ahead];
-        rows.prefetch(coming);
-        coming
+        let (coming, later) = (self.window[at + ahead], self.window[at + 2 * ahead]);
+        Turn { row: self.window[at], next: self.window[self.at], coming, later }.ask(rows, data)
+    }
+}
+
+/// A row whose turn it is, and rows to come.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) row: usize,
+    /// The next; the last again, where there is none.
+    pub(crate) next: usize,
+    coming: usize,
+    later: usize,
+}
+
+impl Turn {
+    /// [`ask`](Ahead::ask).
+    #[inline(always)]
+    pub(crate) fn ask<'a, S: Scalar>(
+        &self,
+        rows: impl Rows<'a, S>,
+        data: &Examples<'_, S>,
+    ) -> usize {
+        rows.prefetch_bounds(self.later);
+        data.prefetch_label(self.later);
+        rows.prefetch(self.coming);
+        self.coming
     }
 }
 

@@ -25,6 +25,7 @@
 //!   the regulariser's is known at once.
 
 mod report;
+mod single;
 mod step;
 
 use std::collections::VecDeque;
@@ -389,7 +390,11 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let mut queue = VecDeque::new();
         let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
         let (q, plain) = (&mut queue, at_once && self.regret.is_none());
+        let single = self.is_single();
         let report = match *data.rows() {
+            Matrix::Dense(x) if single => self.repeat_single(x, data, order, report),
+            Matrix::Csr32(x) if single => self.repeat_single(x, data, order, report),
+            x if single => self.repeat_single(x, data, order, report),
             x if !plain => self.repeat::<false, _>(x, data, order, report, q),
             Matrix::Dense(x) if H::BRIEF => self.repeat::<true, _>(x, data, order, report, q),
             Matrix::Csr32(x) if H::BRIEF => self.repeat::<true, _>(x, data, order, report, q),

@@ -9,6 +9,7 @@ use super::{DualAscent, SLEEP, STRANGER};
 use crate::data::Rows;
 use crate::error::Error;
 use crate::examples::Examples;
+use crate::hypothesis::Hypothesis;
 use crate::loss::{Loss, TOGETHER};
 use crate::order::Ahead;
 use crate::scalar::Scalar;
@@ -119,71 +120,75 @@ impl<L: Loss> DualAscent<L> {
         let (classes, strangers) = (loss.classes(), &mut self.strangers);
         let (dual, q, idle) = (self.dual.only_mut(), &mut self.q[..n], &mut self.idle[..n]);
         let dual = &mut dual[..n];
-        let mut w = self.w.single_mut();
+        self.w.rebase(1.0);
+        let mut w = self.w.single();
         // There is always something to move, and what a share is worth matters to nobody before the next pass.
         let (later, mut visits) = (!loss.settles(), Visits::new());
         let (mut seen, mut conjugates, mut report) = (sums.seen, sums.conjugates, sums.report);
-        let ended = loop {
-            let i = match order.advance(n, ahead) {
-                Ok(Some(i)) => i,
+        let ended = 'run: loop {
+            let turns = match order.many(n, ahead) {
+                Ok(Some(turns)) => turns,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             };
-            let coming = order.ask(rows, data, ahead);
-            duals.prefetch(coming);
-            curvatures.prefetch(coming);
-            let row = rows.get(i);
-            if expects && let Some(next) = order.upcoming() {
-                w.expect(rows.get(next));
-            }
-            let (y, weight) = match data.check_label(i, classes) {
-                Ok(y) => (y, data.weight(i)),
-                Err(error) => break Err(error),
-            };
-            // What has no weight is looked at once, for what is not finite.
-            if !loss.concerns(y) || weight == 0.0 && q[i] == 0.0 {
-                idle[i] = STRANGER;
-                *strangers = true;
-                report.examples += 1;
-                continue;
-            }
-            let score = w.score(row);
-            // One that had no weight may have one since.
-            if q[i].is_nan() || q[i] == 0.0 {
-                q[i] = weight * c * (row.norm2() + w.constant().powi(2));
-            }
-            if !(score.is_finite() && q[i].is_finite()) {
-                break Err(data.diagnose(i));
-            }
-            let old = dual[i];
-            let mut conjugate = 0.0;
-            report.examples += 1;
-            if !later {
-                let value = loss.value_and_coef(&[score], y, &mut [0.0]);
-                conjugate = loss.conjugate(&[old], y);
-                let gap = weight * (value + conjugate + old * score);
-                seen += gap;
-                report.loss += weight * value;
-                note(&mut idle[i], gap > small);
-                if gap <= 0.0 {
+            for turn in turns {
+                let i = turn.row;
+                let coming = turn.ask(rows, data);
+                duals.prefetch(coming);
+                curvatures.prefetch(coming);
+                let row = rows.get(i);
+                if expects {
+                    w.expect(rows.get(turn.next));
+                }
+                let (y, weight) = match data.check_label(i, classes) {
+                    Ok(y) => (y, data.weight(i)),
+                    Err(error) => break 'run Err(error),
+                };
+                // What has no weight is looked at once, for what is not finite.
+                if !loss.concerns(y) || weight == 0.0 && q[i] == 0.0 {
+                    idle[i] = STRANGER;
+                    *strangers = true;
+                    report.examples += 1;
                     continue;
                 }
-            }
-            let mut new = [old];
-            loss.ascend(&[score], y, q[i], &mut new);
-            let change = (new[0] - old) * weight * c;
-            if change != 0.0 {
-                report.updates += 1;
-                dual[i] = new[0];
-                w.add(row, change);
-                if !later {
-                    conjugates += weight * (loss.conjugate(&new, y) - conjugate);
+                let score = w.score(row);
+                // One that had no weight may have one since.
+                if q[i].is_nan() || q[i] == 0.0 {
+                    q[i] = weight * c * (row.norm2() + w.constant().powi(2));
                 }
-            }
-            if later && visits.take(i, y, score, old, dual[i]) {
-                *sums = Sums { seen, conjugates, report };
-                visits.sum(loss, data, (small, idle), sums);
-                (seen, conjugates, report) = (sums.seen, sums.conjugates, sums.report);
+                if !(score.is_finite() && q[i].is_finite()) {
+                    break 'run Err(data.diagnose(i));
+                }
+                let old = dual[i];
+                let mut conjugate = 0.0;
+                report.examples += 1;
+                if !later {
+                    let value = loss.value_and_coef(&[score], y, &mut [0.0]);
+                    conjugate = loss.conjugate(&[old], y);
+                    let gap = weight * (value + conjugate + old * score);
+                    seen += gap;
+                    report.loss += weight * value;
+                    note(&mut idle[i], gap > small);
+                    if gap <= 0.0 {
+                        continue;
+                    }
+                }
+                let mut new = [old];
+                loss.ascend(&[score], y, q[i], &mut new);
+                let change = (new[0] - old) * weight * c;
+                if change != 0.0 {
+                    report.updates += 1;
+                    dual[i] = new[0];
+                    w.add(row, change);
+                    if !later {
+                        conjugates += weight * (loss.conjugate(&new, y) - conjugate);
+                    }
+                }
+                if later && visits.take(i, y, score, old, dual[i]) {
+                    *sums = Sums { seen, conjugates, report };
+                    visits.sum(loss, data, (small, idle), sums);
+                    (seen, conjugates, report) = (sums.seen, sums.conjugates, sums.report);
+                }
             }
         };
         w.end();

@@ -6,29 +6,36 @@ use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::simd::Weigh;
 
-/// A w of one output in the hands of a loop, not scaled: what changes is at hand, and goes home at the [`end`](Single::end).
-pub(crate) struct Single<'a, S> {
+/// v of a [`Linear`] with one output, in the hands of a loop: what changes is at hand, and goes home at the
+/// [`end`](Single::end).
+pub struct Single<'a, S> {
     v: &'a mut [S],
     b: f64,
     norm2: f64,
     constant: f64,
+    /// Whether the norm is left to the end of a run.
+    left: bool,
     home: (&'a mut f64, &'a mut f64),
 }
 
 impl<S: Scalar> Single<'_, S> {
-    /// [`score_row`](Linear::score_row).
+    /// [`score_row`](Linear::score_row), over the scale.
     #[inline(always)]
     pub(crate) fn score<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>) -> f64 {
         x.dot(self.v) + self.constant * self.b
     }
 
-    /// [`add_row`](Linear::add_row).
+    /// [`add_row`](Linear::add_row) of `c` times the scale.
     #[inline(always)]
-    pub(crate) fn add<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, coef: f64) {
-        self.norm2 += x.axpy(coef, self.v);
+    pub(crate) fn add<T: Scalar + Weigh<S>>(&mut self, x: Row<'_, T>, c: f64) {
+        if self.left {
+            x.add_times(c, self.v);
+        } else {
+            self.norm2 += x.axpy(c, self.v);
+        }
         if self.constant > 0.0 {
             let old = self.b;
-            self.b += coef * self.constant;
+            self.b += c * self.constant;
             self.norm2 += (self.b - old) * (self.b + old);
         }
     }
@@ -52,18 +59,15 @@ impl<S: Scalar> Single<'_, S> {
 }
 
 impl<S: Scalar> Linear<S> {
-    /// Whether [`single_mut`](Linear::single_mut) has all there is: of one output, no average of it, its norm carried along.
+    /// Whether [`single`](Linear::single) has all there is: of one output, no average of it.
     pub(crate) fn is_single(&self) -> bool {
-        self.outputs() == 1 && self.u.is_none() && !self.left
+        self.outputs() == 1 && self.u.is_none()
     }
 
-    /// What a loop over rows has of w, where that [is single](Linear::is_single).
-    pub(crate) fn single_mut(&mut self) -> Single<'_, S> {
-        if self.scale.a != 1.0 {
-            self.rebase(1.0);
-        }
+    /// What a loop over rows has of v, where that [is single](Linear::is_single).
+    pub(crate) fn single(&mut self) -> Single<'_, S> {
         let (b, norm2, constant) = (self.b[0], self.scale.norm2, self.constant);
         let home = (&mut self.b[0], &mut self.scale.norm2);
-        Single { v: self.v.all_mut(), b, norm2, constant, home }
+        Single { v: self.v.all_mut(), b, norm2, constant, left: self.left, home }
     }
 }
