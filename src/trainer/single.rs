@@ -125,3 +125,96 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         ended
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Csr, Dense, Matrix};
+    use crate::linear::Linear;
+    use crate::loss::{AnyLoss, Binary};
+    use crate::order::Sampling;
+    use crate::regret::Regret;
+
+    /// Rows of which some have no feature that is not 0, with labels that a line does not part.
+    fn rows(n: usize, d: usize) -> (Vec<f32>, Vec<u32>, Vec<f64>) {
+        let value = |i: usize| ((i * 7919 + 13) % 101) as f32 / 50.0 - 1.0;
+        let x = (0..n * d).map(|i| if i / d % 11 == 3 { 0.0 } else { value(i) }).collect();
+        let y = (0..n).map(|i| u32::from(value(3 * i) > 0.2)).collect();
+        let weight = (0..n).map(|i| (i % 4) as f64 / 2.0).collect();
+        (x, y, weight)
+    }
+
+    /// An account of the regret makes a run go through the loop for everything; it changes nothing else.
+    #[test]
+    fn every_bit_is_that_of_the_general_loop() {
+        let (n, d) = (300, 21);
+        let (x, y, weight) = rows(n, d);
+        let indptr: Vec<i64> = (0..=n).map(|i| (i * d) as i64).collect();
+        let indices: Vec<i64> = (0..n * d).map(|k| (k % d) as i64).collect();
+        let (narrow_ptr, narrow): (Vec<i32>, Vec<i32>) = (
+            indptr.iter().map(|p| *p as i32).collect(),
+            indices.iter().map(|j| *j as i32).collect(),
+        );
+        let matrices: [Matrix<'_, f32>; 3] = [
+            Dense::new(&x, n, d).unwrap().into(),
+            Csr::new(&narrow_ptr, &narrow, &x, d).unwrap().into(),
+            Csr::new(&indptr, &indices, &x, d).unwrap().into(),
+        ];
+        for (x, constant, weight) in matrices
+            .into_iter()
+            .flat_map(|x| [0.0, 1.0].map(|constant| (x, constant)))
+            .flat_map(|(x, constant)| [None, Some(&*weight)].map(|weight| (x, constant, weight)))
+        {
+            for loss in [AnyLoss::Hinge, AnyLoss::SquaredHinge, AnyLoss::Logistic] {
+                let data = Examples::new(x, &y, weight).unwrap();
+                let params = Params { lambda: 8.0, ..Params::default() };
+                let [fast, general] = [false, true].map(|general| {
+                    let w = Linear::<f32>::new(1, d, constant).unwrap();
+                    let loss = Binary { loss, positive: 1 };
+                    let mut trainer = Trainer::new(w, loss, params).unwrap();
+                    trainer.keep_ledger(n);
+                    if general {
+                        trainer.keep_regret(Regret::default()).unwrap();
+                    }
+                    assert_eq!(trainer.is_single(), !general);
+                    let reports: Vec<Report> = (0..3)
+                        .map(|epoch| {
+                            let order = Sampling::Shuffle.epoch(n, 5, epoch).unwrap();
+                            trainer.run(&data, order).unwrap()
+                        })
+                        .collect();
+                    let sums: Vec<Vec<f32>> =
+                        (0..n).map(|i| trainer.ledger().unwrap().sums(i).into_owned()).collect();
+                    let w = trainer.hypothesis();
+                    let counts = (trainer.t(), trainer.updates(), reports);
+                    (w.weights(), w.intercepts(), counts, sums)
+                });
+                assert_eq!(fast, general, "{loss:?}, {constant}");
+            }
+        }
+    }
+
+    /// Steps before an error stand, with all that is counted of them.
+    #[test]
+    fn steps_before_an_error_stand() {
+        let (mut x, y, _) = rows(100, 4);
+        x[4 * 60 + 2] = f32::INFINITY;
+        let data = Examples::new(Dense::new(&x, 100, 4).unwrap(), &y, None).unwrap();
+        let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
+        let w = Linear::<f32>::new(1, 4, 0.0).unwrap();
+        let mut trainer = Trainer::new(w, loss, Params::default()).unwrap();
+        trainer.keep_ledger(100);
+        let error = trainer.run(&data, 0..100).unwrap_err().to_string();
+        assert!(error.contains("row 60, column 2"), "{error}");
+        let mut other =
+            Trainer::new(Linear::<f32>::new(1, 4, 0.0).unwrap(), loss, Params::default()).unwrap();
+        other.keep_ledger(100);
+        let report = other.run(&data, 0..60).unwrap();
+        assert_eq!((trainer.t(), trainer.updates()), (60, report.updates));
+        assert_eq!(trainer.hypothesis(), other.hypothesis());
+        assert_eq!(trainer.ledger(), other.ledger());
+        let error = trainer.run(&data, [1, 2, 100]).unwrap_err().to_string();
+        assert!(error.contains("100"), "{error}");
+        assert_eq!(trainer.t(), 62);
+    }
+}
