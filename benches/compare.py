@@ -134,7 +134,7 @@ def memory(name: str) -> None:
     command = [sys.executable, __file__, "--memory-of", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     ours, theirs = map(float, done.stdout.split())
-    row("memory added by fit (of X)", name, "shuffle", ours, theirs, theirs / ours)
+    row("memory added by fit (of X)", name, "shuffle", ours, theirs, theirs / ours if ours > 0.0 else np.nan)
 
 
 def status(field: str) -> int:
