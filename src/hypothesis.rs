@@ -2,7 +2,7 @@
 
 use crate::data::{Matrix, Row};
 use crate::error::Error;
-use crate::linear::Single;
+use crate::linear::LinearSingle;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 
@@ -75,7 +75,7 @@ pub trait Hypothesis: Sync {
     }
     /// The one output of a w that is weights of features and nothing else, no average of it, in the hands of a loop.
     #[inline(always)]
-    fn single_mut(&mut self) -> Option<Single<'_, Self::Scalar>> {
+    fn single_mut(&mut self) -> Option<LinearSingle<'_, Self::Scalar>> {
         None
     }
     /// `w_o += coef[o] phi(x)` for every output o, x being row `i` of the matrix at hand.

@@ -216,7 +216,7 @@ pub use hypothesis::{Combine, Hypothesis};
 pub use kernel::Kernel;
 pub use kernel_dual::KernelAscent;
 pub use ledger::{Certificate, Ledger};
-pub use linear::{Linear, LinearPanel, LinearState};
+pub use linear::{Linear, LinearPanel, LinearSingle, LinearState};
 pub use loss::{
     AnyLoss, Binary, Cost, CrammerSinger, Hinge, Logistic, Loss, MarginLoss, Multiclass, OneVsOne,
     OneVsRest, SquaredHinge, Versus,

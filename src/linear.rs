@@ -27,7 +27,7 @@ use crate::table::MANY;
 use crate::threads::side_by_side;
 use crate::weights::Weights;
 pub use panel::LinearPanel;
-pub use single::Single;
+pub use single::LinearSingle;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
@@ -445,7 +445,7 @@ impl<S: Scalar> Hypothesis for Linear<S> {
     }
 
     #[inline(always)]
-    fn single_mut(&mut self) -> Option<Single<'_, S>> {
+    fn single_mut(&mut self) -> Option<LinearSingle<'_, S>> {
         self.is_single().then(|| self.single())
     }
 

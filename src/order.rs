@@ -32,7 +32,9 @@ pub enum Sampling {
 /// noise, on rows of 44 sparse and of 54 dense features; the smaller, the more is shuffled.
 pub const BLOCK: usize = 32;
 
-/// Units shuffled at a time.
+/// Units shuffled at a time, some milliseconds' work: more than most orders have. A few at a time, between steps, are one more
+/// place far in memory for each of these: an epoch in shuffled rows takes 0.94 to 0.98 of the time so on an Intel Xeon (2 MB of
+/// L2; words, random columns, 54 dense features), with 256 and 2048 at a time as long as where each step drew its own.
 const AT_A_TIME: usize = 1 << 20;
 
 impl Sampling {
@@ -105,8 +107,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// Fisher and Yates' shuffle for the next units, so that none are shuffled long before they are needed. Many at a time:
-    /// what is far in memory then comes while others are drawn.
+    /// Fisher and Yates' shuffle, for the next units.
     fn shuffle_ahead(&mut self) {
         let end = self.units.len().min(self.shuffled + AT_A_TIME);
         for i in self.shuffled..end {

@@ -7,8 +7,8 @@ use crate::scalar::Scalar;
 use crate::simd::Weigh;
 
 /// v of a [`Linear`] with one output, in the hands of a loop: what changes is at hand, and goes home at the
-/// [`end`](Single::end).
-pub struct Single<'a, S> {
+/// [`end`](LinearSingle::end).
+pub struct LinearSingle<'a, S> {
     v: &'a mut [S],
     b: f64,
     norm2: f64,
@@ -18,7 +18,7 @@ pub struct Single<'a, S> {
     home: (&'a mut f64, &'a mut f64),
 }
 
-impl<S: Scalar> Single<'_, S> {
+impl<S: Scalar> LinearSingle<'_, S> {
     /// [`score_row`](Linear::score_row), over the scale.
     #[inline(always)]
     pub(crate) fn score<T: Scalar + Weigh<S>>(&self, x: Row<'_, T>) -> f64 {
@@ -65,9 +65,9 @@ impl<S: Scalar> Linear<S> {
     }
 
     /// What a loop over rows has of v, where that [is single](Linear::is_single).
-    pub(crate) fn single(&mut self) -> Single<'_, S> {
+    pub(crate) fn single(&mut self) -> LinearSingle<'_, S> {
         let (b, norm2, constant) = (self.b[0], self.scale.norm2, self.constant);
         let home = (&mut self.b[0], &mut self.scale.norm2);
-        Single { v: self.v.all_mut(), b, norm2, constant, left: self.left, home }
+        LinearSingle { v: self.v.all_mut(), b, norm2, constant, left: self.left, home }
     }
 }
