@@ -6,8 +6,8 @@ use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::simd::Weigh;
 
-/// v of a [`Linear`] with one output, in the hands of a loop: what changes is at hand, and goes home at the
-/// [`end`](LinearSingle::end).
+/// The weights of a [`Linear`] with one output in the hands of a loop, where what changes is at hand, and goes home at its end.
+/// Only this crate's loops can do something with it.
 pub struct LinearSingle<'a, S> {
     v: &'a mut [S],
     b: f64,
