@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn permutations_visit_every_row_once() {
         for sampling in [Sampling::Shuffle, Sampling::Blocks, Sampling::Storage] {
-            for n in [0, 1, 2, 31, 32, 33, 64, 1000] {
+            for n in [0, 1, 2, 31, 32, 33, 64, 1000, AT_A_TIME + 7] {
                 let mut order = rows(sampling, n, 3, 1);
                 order.sort_unstable();
                 assert!(order.into_iter().eq(0..n), "{sampling:?}, n = {n}");
