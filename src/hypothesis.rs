@@ -1,10 +1,12 @@
 //! What is trained: an element of a Hilbert space for each output.
 
+mod single;
+
 use crate::data::{Matrix, Row};
 use crate::error::Error;
-use crate::linear::LinearSingle;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
+pub use single::LinearSingle;
 
 /// One element w of a Hilbert space per output, kept as `w = a v` so that shrinking all of it costs
 /// one multiplication. [`Trainer`](crate::Trainer) drives it; a new kind of w implements this.

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use crate::data::{Matrix, Row, same_features, square_of};
 use crate::error::{Error, check_lengths};
-use crate::hypothesis::{Combine, Hypothesis, check_shape};
+use crate::hypothesis::{Combine, Hypothesis, LinearSingle, check_shape};
 use crate::memory;
 use crate::scalar::{Scalar, others_than_0};
 use crate::scaled::Scaled;
@@ -27,7 +27,6 @@ use crate::table::MANY;
 use crate::threads::side_by_side;
 use crate::weights::Weights;
 pub use panel::LinearPanel;
-pub use single::LinearSingle;
 
 /// Rows that one task scores.
 const TASK: usize = 256;
