@@ -76,6 +76,7 @@ pub trait Hypothesis: Sync {
         self.score(x, out);
     }
     /// The one output of a w that is weights of features and nothing else, no average of it, in the hands of a loop.
+    /// O(1).
     #[inline(always)]
     fn single_mut(&mut self) -> Option<LinearSingle<'_, Self::Scalar>> {
         None

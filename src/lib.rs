@@ -119,9 +119,10 @@
 //! What is compiled how often: generic over what is touched for every feature, an enum for what is touched once a step, `dyn`
 //! for what is called every 50 ms. The scalar, the kind of w and the loss are type parameters, so the Python package has the
 //! loop twelve times (two scalars; three kinds of w; two losses, of one score and of several), each in two forms, with a queue
-//! of gradients and without, and in a third for one score and nothing else; and dual ascent six times. The layout of a row is a [`Row`], matched once for each operation on
-//! it; but a linear step takes 30 ns, and to ask for the layout is a tenth of that: without a queue the loop of a [`Linear`] is
-//! there for dense rows and for sparse ones with 32-bit indices as well. Orders, pieces of work and tasks are `dyn`.
+//! of gradients and without, and in a third for one score and nothing else; and dual ascent six times. The layout of a row is
+//! a [`Row`], matched once for each operation on it; but a linear step takes 30 ns, and to ask for the layout is a tenth of
+//! that: without a queue the loop of a [`Linear`] is there for dense rows and for sparse ones with 32-bit indices as well.
+//! Orders, pieces of work and tasks are `dyn`.
 //!
 //! # Features
 //!

@@ -277,17 +277,23 @@ impl<'o> Ahead<'o> {
         Ok(next)
     }
 
-    /// The next row, where rows are asked for so far ahead, by [`ask`](Ahead::ask).
+    /// Makes sure that rows so far ahead are known; says whether there is a next one.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, n_rows: usize, ahead: usize) -> Result<Option<usize>, Error> {
+    fn is_ready(&mut self, n_rows: usize, ahead: usize) -> Result<bool, Error> {
         if self.at + 2 * ahead >= self.end && !self.over {
             self.refill(n_rows);
         }
-        if self.at == self.end {
-            return match self.wrong {
-                Some(i) => Err(Error::index("order", i, n_rows)),
-                None => Ok(None),
-            };
+        match self.wrong {
+            Some(i) if self.at == self.end => Err(Error::index("order", i, n_rows)),
+            _ => Ok(self.at < self.end),
+        }
+    }
+
+    /// The next row, where rows are asked for so far ahead, by [`ask`](Ahead::ask).
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, n_rows: usize, ahead: usize) -> Result<Option<usize>, Error> {
+        if !self.is_ready(n_rows, ahead)? {
+            return Ok(None);
         }
         let i = self.window[self.at];
         self.at += 1;
@@ -300,24 +306,18 @@ impl<'o> Ahead<'o> {
         &mut self,
         n_rows: usize,
         ahead: usize,
-    ) -> Result<Option<impl Iterator<Item = Turn> + '_>, Error> {
+    ) -> Result<Option<impl Iterator<Item = Next> + '_>, Error> {
         let ahead = ahead.min(MOST_AHEAD);
-        if self.at + 2 * ahead >= self.end && !self.over {
-            self.refill(n_rows);
+        if !self.is_ready(n_rows, ahead)? {
+            return Ok(None);
         }
         let from = self.at;
-        if from == self.end {
-            return match self.wrong {
-                Some(i) => Err(Error::index("order", i, n_rows)),
-                None => Ok(None),
-            };
-        }
         self.at = if self.over { self.end } else { self.end - 2 * ahead };
         let window = &self.window[from..self.at + 2 * ahead];
         let to_come = window[ahead..].iter().zip(&window[2 * ahead..]);
-        Ok(Some(window.windows(2).zip(to_come).map(|(rows, (&coming, &later))| Turn {
+        Ok(Some(window.windows(2).zip(to_come).map(|(rows, (&coming, &later))| Next {
             row: rows[0],
-            next: rows[1],
+            after: rows[1],
             coming,
             later,
         })))
@@ -333,22 +333,21 @@ impl<'o> Ahead<'o> {
         ahead: usize,
     ) -> usize {
         let (ahead, at) = (ahead.min(MOST_AHEAD), self.at - 1);
-        let (coming, later) = (self.window[at + ahead], self.window[at + 2 * ahead]);
-        Turn { row: self.window[at], next: self.window[self.at], coming, later }.ask(rows, data)
+        ask(rows, data, self.window[at + ahead], self.window[at + 2 * ahead])
     }
 }
 
-/// A row whose turn it is, and rows to come.
+/// A row that is next, and rows to come.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct Next {
     pub(crate) row: usize,
-    /// The next; the last again, where there is none.
-    pub(crate) next: usize,
+    /// The one after it; the same again, where there is none.
+    pub(crate) after: usize,
     coming: usize,
     later: usize,
 }
 
-impl Turn {
+impl Next {
     /// [`ask`](Ahead::ask).
     #[inline(always)]
     pub(crate) fn ask<'a, S: Scalar>(
@@ -356,11 +355,22 @@ impl Turn {
         rows: impl Rows<'a, S>,
         data: &Examples<'_, S>,
     ) -> usize {
-        rows.prefetch_bounds(self.later);
-        data.prefetch_label(self.later);
-        rows.prefetch(self.coming);
-        self.coming
+        ask(rows, data, self.coming, self.later)
     }
+}
+
+/// Asks memory for what a row to come holds, and returns it; and for where a later one lies, and its label.
+#[inline(always)]
+fn ask<'a, S: Scalar>(
+    rows: impl Rows<'a, S>,
+    data: &Examples<'_, S>,
+    coming: usize,
+    later: usize,
+) -> usize {
+    rows.prefetch_bounds(later);
+    data.prefetch_label(later);
+    rows.prefetch(coming);
+    coming
 }
 
 #[cfg(test)]

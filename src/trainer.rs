@@ -302,6 +302,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         at_once && self.flights.is_empty()
     }
 
+    /// Whether a step is one example whose gradient is applied at once, and regret is not counted.
+    fn is_plain(&self) -> bool {
+        let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
+        at_once && self.regret.is_none()
+    }
+
     /// The last iterate, for what the loop does not touch: which rows are numbered, what is cached of them.
     pub(crate) fn hypothesis_mut(&mut self) -> &mut H {
         &mut self.hypothesis
@@ -388,9 +394,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let before = self.t;
         // Of rows whose gradients are not applied yet, the oldest first.
         let mut queue = VecDeque::new();
-        let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
-        let (q, plain) = (&mut queue, at_once && self.regret.is_none());
-        let single = self.is_single();
+        let (q, plain, single) = (&mut queue, self.is_plain(), self.is_single());
         let report = match *data.rows() {
             Matrix::Dense(x) if single => self.repeat_single(x, data, order, report),
             Matrix::Csr32(x) if single => self.repeat_single(x, data, order, report),
@@ -415,9 +419,8 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         Ok(report)
     }
 
-    /// The loop, over the rows of `data`, whose layout may be known. `PLAIN` says that a step is one example whose gradient
-    /// is applied at once, and that regret is not counted: what the loop then has no need of (batches, the queue, the
-    /// account) is not there, and the rest in registers.
+    /// The loop, over the rows of `data`, whose layout may be known. `PLAIN` says that a step [is](Trainer::is_plain) so: what
+    /// the loop then has no need of (batches, the queue, the account) is not there, and the rest in registers.
     // A function of its own: inlined into a larger one it has fewer registers, and dense rows took 1.13 times as long.
     #[inline(never)]
     fn repeat<'a, const PLAIN: bool, R: Rows<'a, H::Scalar>>(

@@ -126,19 +126,19 @@ impl<L: Loss> DualAscent<L> {
         let (later, mut visits) = (!loss.settles(), Visits::new());
         let (mut seen, mut conjugates, mut report) = (sums.seen, sums.conjugates, sums.report);
         let ended = 'run: loop {
-            let turns = match order.many(n, ahead) {
-                Ok(Some(turns)) => turns,
+            let many = match order.many(n, ahead) {
+                Ok(Some(many)) => many,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             };
-            for turn in turns {
-                let i = turn.row;
-                let coming = turn.ask(rows, data);
+            for next in many {
+                let i = next.row;
+                let coming = next.ask(rows, data);
                 duals.prefetch(coming);
                 curvatures.prefetch(coming);
                 let row = rows.get(i);
                 if expects {
-                    w.expect(rows.get(turn.next));
+                    w.expect(rows.get(next.after));
                 }
                 let (y, weight) = match data.check_label(i, classes) {
                     Ok(y) => (y, data.weight(i)),
@@ -154,7 +154,7 @@ impl<L: Loss> DualAscent<L> {
                 let score = w.score(row);
                 // One that had no weight may have one since.
                 if q[i].is_nan() || q[i] == 0.0 {
-                    q[i] = weight * c * (row.norm2() + w.constant().powi(2));
+                    q[i] = weight * c * (row.norm2() + w.constant.powi(2));
                 }
                 if !(score.is_finite() && q[i].is_finite()) {
                     break 'run Err(data.diagnose(i));

@@ -10,7 +10,9 @@ pub struct LinearSingle<'a, S> {
     pub(crate) v: &'a mut [S],
     /// The weight of the constant feature.
     pub(crate) b: f64,
+    /// `||v||^2`, the constant's weight counted.
     pub(crate) norm2: f64,
+    /// The value of the constant feature; 0 for no intercept.
     pub(crate) constant: f64,
     /// Whether the norm is left to the end of a run.
     pub(crate) left: bool,
@@ -44,12 +46,6 @@ impl<S: Scalar> LinearSingle<'_, S> {
     #[inline(always)]
     pub(crate) fn expect<T: Scalar>(&self, x: Row<'_, T>) {
         x.prefetch_weights(self.v, 1);
-    }
-
-    /// The value of the constant feature.
-    #[inline(always)]
-    pub(crate) fn constant(&self) -> f64 {
-        self.constant
     }
 
     /// Takes everything home.

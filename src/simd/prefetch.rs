@@ -30,9 +30,11 @@ fn second_cache(leaves: u32) -> usize {
     const CACHES: u32 = 4;
     // The least of those with AVX-512, for one that does not say.
     const ELSE: usize = 1 << 20;
-    let caches = (0..8).map(|part| cpuid(CACHES, part)).take_while(|cache| cache.eax & 0x1f != 0);
-    let mut second = caches.filter(|cache| cache.eax >> 5 & 0x7 == 2);
-    let Some(cache) = second.next().filter(|_| leaves >= CACHES) else {
+    if leaves < CACHES {
+        return ELSE;
+    }
+    let mut caches = (0..8).map(|part| cpuid(CACHES, part)).take_while(|c| c.eax & 0x1f != 0);
+    let Some(cache) = caches.find(|c| c.eax >> 5 & 0x7 == 2) else {
         return ELSE;
     };
     let (line, parts, ways) = (cache.ebx & 0xfff, cache.ebx >> 12 & 0x3ff, cache.ebx >> 22);
@@ -148,3 +150,23 @@ pub fn prefetch_once<T>(slice: &[T], first: usize, len: usize, beside_others: bo
 pub const PREFETCH_LINES: usize = 8;
 /// Of rows, on Intel's.
 const INTEL_LINES: usize = 32;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The system, where it tells, tells the same.
+    #[test]
+    fn the_second_cache_is_as_large_as_the_system_says() {
+        let told = |name| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index2/{name}");
+            std::fs::read_to_string(path).map(|text| text.trim().to_string())
+        };
+        let (Some(bytes), Ok(level), Ok(size)) =
+            (second_cache_of_intel(), told("level"), told("size"))
+        else {
+            return;
+        };
+        assert_eq!((level, size), ("2".to_string(), format!("{}K", bytes >> 10)));
+    }
+}

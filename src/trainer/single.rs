@@ -10,7 +10,7 @@ use crate::hypothesis::Hypothesis;
 use crate::ledger::Ledger;
 use crate::loss::Loss;
 use crate::order::Ahead;
-use crate::params::{Average, Block, Params};
+use crate::params::{Average, Params};
 use crate::schedule::Schedule;
 
 /// What a run counts.
@@ -24,9 +24,8 @@ struct Counts {
 impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// Whether a step is what [`repeat_single`](Trainer::repeat_single) does, and no more.
     pub(super) fn is_single(&mut self) -> bool {
-        let at_once = self.params.block == Block::Mean(1) && self.flights.is_empty();
-        let counts_alone = self.params.average == Average::None && self.regret.is_none();
-        self.plain && at_once && counts_alone && self.hypothesis.single_mut().is_some()
+        let averages = self.params.average != Average::None;
+        self.is_plain() && self.plain && !averages && self.hypothesis.single_mut().is_some()
     }
 
     /// [`repeat`](Trainer::repeat), to the same bits, where a step [is single](Trainer::is_single).
@@ -62,22 +61,23 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let (loss, at_zero, classes) = (&self.loss, self.at_zero, self.loss.classes());
         let places = self.ledger.as_ref().and_then(Ledger::places);
         let mut ledger = self.ledger.as_mut();
+        // There is one: `is_single` has asked.
         let Some(mut w) = self.hypothesis.single_mut() else {
             return Ok(());
         };
         let mut coef = loss.zeros();
         let &mut Counts { mut t, mut a, mut report } = counts;
         let ended = 'run: loop {
-            let turns = match order.many(n, ahead) {
-                Ok(Some(turns)) => turns,
+            let many = match order.many(n, ahead) {
+                Ok(Some(many)) => many,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             };
-            for turn in turns {
-                let i = turn.row;
+            for next in many {
+                let i = next.row;
                 let row = rows.get(i);
                 let meanwhile = || {
-                    let coming = turn.ask(rows, data);
+                    let coming = next.ask(rows, data);
                     if let Some(places) = places {
                         places.prefetch(coming);
                     }
@@ -86,7 +86,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                     meanwhile();
                 }
                 if expects {
-                    w.expect(rows.get(turn.next));
+                    w.expect(rows.get(next.after));
                 }
                 let y = match data.check_label(i, classes) {
                     Ok(y) => y,
