@@ -4,7 +4,7 @@
 //!   O(nnz) however many features there are.
 //! * Carried: `a`, `||v||^2`, and, when averaging, `A` and `u`: see [`Scaled`].
 //! * Memory: `outputs * n_features` scalars, and as many `f64` again for `u` when averaging. Of several outputs, from the
-//!   first sparse row on, for 4 or 8 or a multiple of 16 of them: [`Weights`] says why.
+//!   first sparse row on, filled up to whole vectors: [`Weights`] says how, and why.
 //! * Differs from the papers: the change of `||v||^2` is summed from the weights that changed, in
 //!   the pass that changes them. The textbook `2 c <v, x> + c^2 <x, x>` needs a score that is not
 //!   stale and a row without repeated columns; this needs neither. Where no step asks for the norm, runs over many sparse rows

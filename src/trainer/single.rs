@@ -66,57 +66,65 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Ok(());
         };
         let mut coef = loss.zeros();
+        // What is to be recorded of the rows at hand: their places in the ledger come while later rows are visited. With all
+        // places asked for before it is known which rows move w, shuffled epochs over 54 dense features took 1.05 times as
+        // long on an Intel Xeon, sparse ones as long.
+        let mut noted: Vec<(usize, f64)> = Vec::new();
         let &mut Counts { mut t, mut a, mut report } = counts;
-        let ended = 'run: loop {
+        let ended = loop {
             let many = match order.many(n, ahead) {
                 Ok(Some(many)) => many,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             };
-            for next in many {
-                let i = next.row;
-                let row = rows.get(i);
-                let meanwhile = || {
-                    let coming = next.ask(rows, data);
-                    if let Some(places) = places {
-                        places.prefetch(coming);
+            let visited = 'many: {
+                for next in many {
+                    let i = next.row;
+                    let row = rows.get(i);
+                    if R::FAR_APART {
+                        next.ask(rows, data);
                     }
-                };
-                if R::FAR_APART {
-                    meanwhile();
+                    if expects {
+                        w.expect(rows.get(next.after));
+                    }
+                    let y = match data.check_label(i, classes) {
+                        Ok(y) => y,
+                        Err(error) => break 'many Err(error),
+                    };
+                    let scores = [a * w.score(row)];
+                    // The score of a dense row is the sooner known for not waiting for this, and whether w moves.
+                    if !R::FAR_APART {
+                        next.ask(rows, data);
+                    }
+                    if !scores[0].is_finite() {
+                        break 'many Err(data.diagnose(i));
+                    }
+                    t += 1;
+                    a = Schedule::Pegasos.eta(lambda, t0 + t as i64 as f64);
+                    let Some(value) = loss.unmet(&scores, y, coef.as_mut()) else {
+                        continue;
+                    };
+                    let weight = data.weight(i);
+                    report.mistakes += u64::from(loss.errs(&scores, y, value, at_zero));
+                    report.loss += weight * value;
+                    let coef = weight * coef.as_ref()[0];
+                    if coef == 0.0 {
+                        continue;
+                    }
+                    report.updates += 1;
+                    if let Some(places) = places {
+                        places.prefetch(i);
+                        noted.push((i, coef));
+                    }
+                    w.add(row, coef);
                 }
-                if expects {
-                    w.expect(rows.get(next.after));
-                }
-                let y = match data.check_label(i, classes) {
-                    Ok(y) => y,
-                    Err(error) => break 'run Err(error),
-                };
-                let scores = [a * w.score(row)];
-                // The score of a dense row is the sooner known for not waiting for this, and whether w moves.
-                if !R::FAR_APART {
-                    meanwhile();
-                }
-                if !scores[0].is_finite() {
-                    break 'run Err(data.diagnose(i));
-                }
-                t += 1;
-                a = Schedule::Pegasos.eta(lambda, t0 + t as i64 as f64);
-                let Some(value) = loss.unmet(&scores, y, coef.as_mut()) else {
-                    continue;
-                };
-                let weight = data.weight(i);
-                report.mistakes += u64::from(loss.errs(&scores, y, value, at_zero));
-                report.loss += weight * value;
-                let coef = weight * coef.as_ref()[0];
-                if coef == 0.0 {
-                    continue;
-                }
-                report.updates += 1;
-                if let Some(ledger) = &mut ledger {
-                    ledger.record(i, &[coef]);
-                }
-                w.add(row, coef);
+                Ok(())
+            };
+            if let Some(ledger) = &mut ledger {
+                noted.drain(..).for_each(|(i, coef)| ledger.record(i, &[coef]));
+            }
+            if visited.is_err() {
+                break visited;
             }
         };
         w.end();
