@@ -74,6 +74,15 @@ impl<S: Scalar> Features<S> {
         self.all_mut().split_at_mut(rest_from)
     }
 
+    /// The numbers among which those of an output are, how many of these a feature has, and which one is the output's.
+    fn of(&self, o: usize) -> (&[S], usize, usize) {
+        let ((first, rest), strides) = (self.parts(), self.strides);
+        match o.checked_sub(strides.first) {
+            None => (first, strides.first, o),
+            Some(at) => (rest, strides.rest, at),
+        }
+    }
+
     /// Where the number of an output and a feature stands; far outside where there is no such feature.
     #[inline(always)]
     fn place(&self, o: usize, j: usize) -> usize {
@@ -174,9 +183,15 @@ impl<S: Scalar> Weights<S> {
                 }
             }
             Form::ByFeature(features) => {
-                let all = features.all();
-                for j in 0..self.n_features {
-                    (0..self.outputs).for_each(|o| f(o, j, all[features.place(o, j)]));
+                let first = self.outputs.min(features.strides.first);
+                for outputs in [0..first, first..self.outputs] {
+                    if outputs.is_empty() {
+                        continue;
+                    }
+                    let (values, stride, _) = features.of(outputs.start);
+                    for (j, values) in values.chunks(stride).enumerate() {
+                        outputs.clone().zip(values).for_each(|(o, value)| f(o, j, *value));
+                    }
                 }
             }
         }
@@ -199,8 +214,8 @@ impl<S: Scalar> Weights<S> {
                 values[o * self.n_features..(o + 1) * self.n_features].to_vec()
             }
             Form::ByFeature(features) => {
-                let all = features.all();
-                (0..self.n_features).map(|j| all[features.place(o, j)]).collect()
+                let (values, stride, at) = features.of(o);
+                values.chunks(stride).map(|values| values[at]).collect()
             }
         }
     }
@@ -417,6 +432,9 @@ mod tests {
                 let one = other.axpy(outputs - 1, 0.25, x.row(0));
                 assert!((change - one).abs() < 1e-4, "{change} {one}");
                 assert_eq!(plain.to_vec(), other.to_vec(), "{outputs} {stored}");
+            }
+            for o in 0..outputs {
+                assert_eq!(plain.of_output(o), other.of_output(o));
             }
             other.lay_out(false, false).unwrap();
             assert_eq!(plain, other);
