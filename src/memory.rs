@@ -1,6 +1,12 @@
 //! Memory, asked for before it is taken: an allocation that fails aborts the process, and the caller's
 //! interpreter with it.
 
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+#[cfg(target_os = "linux")]
+use memmap2::{Advice, MmapMut};
+
 use crate::error::Error;
 
 /// From so many bytes on the system is asked, too, how many it has left: Linux promises more than there is.
@@ -40,6 +46,86 @@ pub(crate) fn zeros<T: Clone + Default>(
     Ok(vec![T::default(); sizes.iter().product()])
 }
 
+/// Bytes of a large page.
+#[cfg(target_os = "linux")]
+const PAGE: usize = 1 << 21;
+
+/// Zeros at first, of a fixed number, for what is read here and there: in large pages, where the system has some and they
+/// are filled. The processor finds its way in these at once, and the system hands them out sooner than many small ones. In
+/// trials on an Intel Xeon dual ascent with kernels took 0.87 to 1.0 of the time.
+#[derive(Debug)]
+pub(crate) struct Slab<T>(Store<T>);
+
+#[derive(Debug)]
+enum Store<T> {
+    Small(Vec<T>),
+    /// And how to make those of them: who clones need not know that these are plain numbers.
+    #[cfg(target_os = "linux")]
+    Large(MmapMut, fn(&[u8]) -> Vec<T>),
+}
+
+impl<T: Pod + Default> Slab<T> {
+    /// A product of `sizes` of them, if there is room.
+    pub fn new(what: &'static str, sizes: &[usize]) -> Result<Self, Error> {
+        check::<T>(what, sizes)?;
+        Ok(Slab(Store::new(sizes.iter().product())))
+    }
+}
+
+impl<T: Pod + Default> Store<T> {
+    #[cfg(target_os = "linux")]
+    fn new(len: usize) -> Self {
+        let bytes = len * size_of::<T>();
+        let pages = bytes / PAGE;
+        match (pages > 0).then(|| MmapMut::map_anon(bytes)) {
+            Some(Ok(map)) => {
+                // Who has none says so, and small ones do. What would not fill the last one has small ones, too.
+                let _ = map.advise_range(Advice::HugePage, 0, pages * PAGE);
+                Store::Large(map, |bytes| bytemuck::cast_slice(bytes).to_vec())
+            }
+            _ => Store::Small(vec![T::default(); len]),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new(len: usize) -> Self {
+        Store::Small(vec![T::default(); len])
+    }
+}
+
+impl<T: Pod> Deref for Slab<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Store::Small(values) => values,
+            #[cfg(target_os = "linux")]
+            Store::Large(map, _) => bytemuck::cast_slice(map),
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for Slab<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.0 {
+            Store::Small(values) => values,
+            #[cfg(target_os = "linux")]
+            Store::Large(map, _) => bytemuck::cast_slice_mut(map),
+        }
+    }
+}
+
+/// A copy has small pages.
+impl<T: Clone> Clone for Slab<T> {
+    fn clone(&self) -> Self {
+        Slab(Store::Small(match &self.0 {
+            Store::Small(values) => values.clone(),
+            #[cfg(target_os = "linux")]
+            Store::Large(map, to_vec) => to_vec(map),
+        }))
+    }
+}
+
 /// Makes sure that `vec` can grow to so many entries without asking for memory.
 pub(crate) fn reserve<T>(what: &'static str, vec: &mut Vec<T>, want: usize) -> Result<(), Error> {
     if want <= vec.capacity() {
@@ -68,6 +154,19 @@ mod tests {
             assert!(reserve("w", &mut Vec::<f64>::new(), sizes[0]).is_err());
         }
         assert!(zeros::<f64>("w", &[0, 1 << 62]).is_ok_and(|zeros| zeros.is_empty()));
+    }
+
+    #[test]
+    fn slabs_of_any_size_are_zeros_and_copied() {
+        for len in [0, 1, 1000, (1 << 18) - 1, 1 << 18, (1 << 20) + 12_345] {
+            let mut slab = Slab::<f64>::new("values", &[len]).expect("room");
+            assert!(slab.len() == len && slab.iter().all(|value| *value == 0.0));
+            slab.iter_mut().enumerate().for_each(|(i, value)| *value = i as f64);
+            let copy = slab.clone();
+            slab.fill(0.0);
+            assert!(copy.len() == len && copy.iter().enumerate().all(|(i, v)| *v == i as f64));
+        }
+        assert!(Slab::<f32>::new("values", &[1 << 50]).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub trait Scalar:
     Simd
     + Weigh<Self>
     + Weigh<f64>
-    + Copy
+    + bytemuck::Pod
     + Default
     + PartialEq
     + Debug

@@ -72,6 +72,8 @@ pub(super) struct Descent<S> {
     narrow: Vec<f32>,
     inverse: Vec<f32>,
     weight: Vec<f32>,
+    /// These weights, and 0 where a row was found to be there already.
+    lacking: Vec<f32>,
     /// Rows of kernel values with these, where not all take part.
     near: Near<S>,
     next: Steepest,
@@ -116,6 +118,7 @@ impl<S: Scalar> Descent<S> {
         self.narrow = of(&|k| self.a[k]);
         self.inverse = of(&|k| (1.0 / self.curvature[k]).min(1e30));
         self.weight = of(&|k| self.sign[k] * weights[k]);
+        self.lacking.clone_from(&self.weight);
         (self.now, self.active) = (now, active);
         // Where a few sweeps do, looking back is not worth its time.
         (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
@@ -222,6 +225,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             narrow: Vec::new(),
             inverse: Vec::new(),
             weight: Vec::new(),
+            lacking: Vec::new(),
             near: Near::new(self.kernel, self.n_features, set.len(), &self.room),
             next: Steepest::default(),
             first: 0.0,
@@ -540,29 +544,51 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
 /// Who is needed next, and those of the others without a row that promise most.
 fn promising<S: Scalar>(
-    descent: &Descent<S>,
+    descent: &mut Descent<S>,
     needed: &[usize],
     among: &Among<S>,
     most: usize,
 ) -> Vec<usize> {
-    let mut others = Vec::new();
-    for (l, &k) in descent.active.iter().enumerate() {
-        let k = k as usize;
-        if !descent.can_step(among, k) && !needed.contains(&l) {
-            let low = if descent.sign[k] < 0.0 { -1.0 } else { 0.0 };
-            let (slope, a) = (descent.now[l], descent.a[k]);
-            let to = (a + f64::from(descent.inverse[l]) * slope).clamp(low, low + 1.0);
-            let gain = f64::from(descent.weight[l].abs()) * (to - a) * slope;
-            if gain > 0.0 {
+    let most = most - needed.len();
+    let largest = |others: &mut Vec<(f64, usize)>| {
+        if most < others.len() {
+            others.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            others.truncate(most);
+        }
+    };
+    let (mut others, mut least) = (Vec::with_capacity(2 * most + 1), 0.0);
+    let (slopes, _) = descent.now.as_chunks::<WIDTH>();
+    let [a, inverse, weight] =
+        [&descent.narrow, &descent.inverse, &descent.lacking].map(|of| of.as_chunks::<WIDTH>().0);
+    let mut there = Vec::new();
+    for (first, slopes) in slopes.iter().enumerate() {
+        let (a, inverse, weight) = (&a[first], &inverse[first], &weight[first]);
+        let mut gains = [0.0; WIDTH];
+        for l in 0..WIDTH {
+            let (a, weight) = (f64::from(a[l]), f64::from(weight[l]));
+            let low = if weight < 0.0 { -1.0 } else { 0.0 };
+            let to = (a + f64::from(inverse[l]) * slopes[l]).max(low).min(low + 1.0);
+            gains[l] = weight.abs() * (to - a) * slopes[l];
+        }
+        // Most end here, before anything is looked up.
+        if gains.iter().all(|gain| *gain <= least) {
+            continue;
+        }
+        for (l, gain) in (first * WIDTH..).zip(gains).filter(|(_, gain)| *gain > least) {
+            let k = descent.active[l] as usize;
+            if descent.can_step(among, k) {
+                there.push(l);
+            } else if !needed.contains(&l) {
                 others.push((gain, k));
             }
         }
+        if others.len() > 2 * most {
+            largest(&mut others);
+            least = others.iter().map(|other| other.0).fold(f64::INFINITY, f64::min);
+        }
     }
-    let most = most - needed.len();
-    if others.len() > most {
-        others.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        others.truncate(most);
-    }
+    largest(&mut others);
+    there.into_iter().for_each(|l| descent.lacking[l] = 0.0);
     let needed = needed.iter().map(|&at| descent.active[at] as usize);
     needed.chain(others.into_iter().map(|(_, k)| k)).collect()
 }

@@ -4,17 +4,17 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
-use crate::memory;
+use crate::memory::Slab;
 use crate::scalar::Scalar;
 use crate::vectors::GROUP;
 
-/// Bytes of a slab, unless a few rows are more.
-const SLAB: usize = 1 << 20;
+/// Bytes of a slab, unless a few rows are more: a large page, where the system has them.
+const SLAB: usize = 1 << 21;
 
 /// Rows of the same length, numbered as they come.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<S> {
-    slabs: Vec<Vec<S>>,
+    slabs: Vec<Slab<S>>,
     /// In which slab each row is, and where it begins.
     places: Vec<(u32, usize)>,
     stride: usize,
@@ -68,7 +68,7 @@ impl<S: Scalar> Rows<S> {
         while done < count {
             let (slab, at) = ((first + done) / self.deep, (first + done) % self.deep);
             if slab == self.slabs.len() {
-                self.slabs.push(memory::zeros("kernel values", &[self.size])?);
+                self.slabs.push(Slab::new("kernel values", &[self.size])?);
             }
             let some = (count - done).min(self.deep - at);
             let out = &mut self.slabs[slab][at * self.stride..][..some * self.stride];

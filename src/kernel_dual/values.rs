@@ -8,10 +8,10 @@ use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::kernel::Kernel;
-use crate::memory;
+use crate::memory::{self, Slab};
 use crate::scalar::Scalar;
 use crate::simd::{TILE, WIDTH};
-use crate::threads::side_by_side;
+use crate::threads::{self, side_by_side};
 use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
 
 /// Vectors whose kernel values with some places are computed at a time.
@@ -70,7 +70,7 @@ impl Grid {
 #[derive(Debug)]
 pub(super) struct Cached<S> {
     /// Of each place the slab that has its row, and where it begins.
-    rows: Vec<OnceLock<(Arc<Vec<S>>, usize)>>,
+    rows: Vec<OnceLock<(Arc<Slab<S>>, usize)>>,
     /// How many more there may be.
     left: AtomicUsize,
 }
@@ -86,7 +86,7 @@ impl<S> Clone for Cached<S> {
 impl<S: Scalar> Cached<S> {
     /// Of so many places, in so many bytes at most.
     pub fn new(places: usize, bytes: usize) -> Result<Self, Error> {
-        memory::check::<OnceLock<(Arc<Vec<S>>, usize)>>("the places of kernel values", &[places])?;
+        memory::check::<OnceLock<(Arc<Slab<S>>, usize)>>("the places of kernel values", &[places])?;
         let most = bytes / (places * size_of::<S>()).max(1);
         let rows = (0..places).map(|_| OnceLock::new()).collect();
         Ok(Cached { rows, left: AtomicUsize::new(most) })
@@ -118,7 +118,7 @@ impl<S: Scalar> Cached<S> {
     }
 
     /// Takes in the rows of these places, one after the other, that may be there.
-    pub fn add(&self, places: &[u32], slab: Vec<S>) {
+    pub fn add(&self, places: &[u32], slab: Slab<S>) {
         let slab = Arc::new(slab);
         for (k, &place) in places.iter().enumerate() {
             if self.rows[place as usize].set((slab.clone(), k * self.stride())).is_err() {
@@ -137,9 +137,10 @@ pub(super) fn rows_of<S: Scalar>(
     out: &mut [S],
     stride: usize,
 ) {
-    // Few products are not worth a second thread.
+    // Few products are not worth a second thread. Of more each has as many: vectors come from far away for every part.
     let few = GROUP * vectors.len() * x.n_features().min(CHUNK) < SMALL;
-    let part = if few { GROUP } else { TILE };
+    let even = rows.len().div_ceil(threads::count()).next_multiple_of(TILE);
+    let part = if few { GROUP } else { even };
     let mut parts: Vec<_> = rows.chunks(part).zip(out.chunks_mut(part * stride)).collect();
     side_by_side(&mut parts, |_, (rows, out)| {
         vectors.kernel_values(kernel, x, rows, 0..vectors.len(), out, stride);
@@ -224,7 +225,7 @@ pub(super) struct Spread<S> {
     missing: Vec<usize>,
     sums: Option<(Vectors<S>, Vec<f64>)>,
     /// The first rows of these, which will be, as far as they are computed: in slabs of [`TOGETHER`].
-    slabs: Vec<Vec<S>>,
+    slabs: Vec<Slab<S>>,
     /// The next chunk of places.
     next: usize,
 }
@@ -251,9 +252,9 @@ impl<S: Scalar> Spread<S> {
         let slabs = (0..caches).step_by(TOGETHER);
         let slabs = slabs.map(|first| {
             let size = [TOGETHER.min(caches - first), cached.stride()];
-            memory::zeros("kernel values", &size)
+            Slab::new("kernel values", &size)
         });
-        let slabs: Vec<Vec<S>> = slabs.collect::<Result<_, Error>>()?;
+        let slabs: Vec<Slab<S>> = slabs.collect::<Result<_, Error>>()?;
         let mut sums = None;
         if outputs == 1 && caches == 0 {
             let coefs = moved.iter().filter(|moved| !moved.known);

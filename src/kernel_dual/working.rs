@@ -14,7 +14,7 @@ use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
-use crate::memory;
+use crate::memory::Slab;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
 use crate::threads::{self, side_by_side};
@@ -186,7 +186,7 @@ impl<S: Scalar> Among<S> {
             rows_of(kernel.kernel, x, vectors, &rows[some], out, self.stride);
         };
         if self.all && cached.take(missing.len()) {
-            let mut slab = memory::zeros("kernel values", &[missing.len(), self.stride])?;
+            let mut slab = Slab::new("kernel values", &[missing.len(), self.stride])?;
             compute(0..missing.len(), &mut slab);
             let places: Vec<u32> = missing.iter().map(|&k| self.set[k]).collect();
             cached.add(&places, slab);
