@@ -139,7 +139,7 @@ pub(super) fn rows_of<S: Scalar>(
 ) {
     // Few products are not worth a second thread. Of more each has as many: vectors come from far away for every part.
     let few = GROUP * vectors.len() * x.n_features().min(CHUNK) < SMALL;
-    let even = rows.len().div_ceil(threads::count()).next_multiple_of(TILE);
+    let even = rows.len().div_ceil(threads::count()).max(1).next_multiple_of(TILE);
     let part = if few { GROUP } else { even };
     let mut parts: Vec<_> = rows.chunks(part).zip(out.chunks_mut(part * stride)).collect();
     side_by_side(&mut parts, |_, (rows, out)| {
