@@ -88,6 +88,11 @@ impl<S: Scalar> Cells<S> {
         self.starts.windows(2).map(|own| (own[1] - own[0]).pow(2)).sum()
     }
 
+    /// Takes the room of all of them, so that none is asked for later; false where there is none.
+    pub fn reserve(&mut self) -> bool {
+        self.rows.try_reserve_exact(self.size()).is_ok()
+    }
+
     /// The cells of an example.
     pub fn of(&self, e: usize) -> Range<usize> {
         self.bounds[e]..self.bounds[e + 1]

@@ -111,7 +111,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         // Conjugate gradients need as much again; and a round has kernel values of its own.
         let (size, most) = (cells.size(), (BYTES / size_of::<S>()).min(self.most.pow(2) / 4));
         let fits = size <= most && memory::check::<S>("kernel values", &[2 * size]).is_ok();
-        if examples.is_empty() || !fits {
+        if examples.is_empty() || !fits || !cells.reserve() {
             return None;
         }
         for (e, &k) in examples.iter().enumerate() {
