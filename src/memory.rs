@@ -68,28 +68,28 @@ impl<T: Pod + Default> Slab<T> {
     /// A product of `sizes` of them, if there is room.
     pub fn new(what: &'static str, sizes: &[usize]) -> Result<Self, Error> {
         check::<T>(what, sizes)?;
-        Ok(Slab(Store::new(sizes.iter().product())))
+        let store = Store::new(sizes.iter().product());
+        store.map(Slab).ok_or_else(|| Error::memory(what, size_of::<T>(), sizes))
     }
 }
 
 impl<T: Pod + Default> Store<T> {
     #[cfg(target_os = "linux")]
-    fn new(len: usize) -> Self {
+    fn new(len: usize) -> Option<Self> {
         let bytes = len * size_of::<T>();
         let pages = bytes / PAGE;
-        match (pages > 0).then(|| MmapMut::map_anon(bytes)) {
-            Some(Ok(map)) => {
-                // Who has none says so, and small ones do. What would not fill the last one has small ones, too.
-                let _ = map.advise_range(Advice::HugePage, 0, pages * PAGE);
-                Store::Large(map, |bytes| bytemuck::cast_slice(bytes).to_vec())
-            }
-            _ => Store::Small(vec![T::default(); len]),
+        if pages == 0 {
+            return Some(Store::Small(vec![T::default(); len]));
         }
+        let map = MmapMut::map_anon(bytes).ok()?;
+        // Who has none says so, and small ones do. What would not fill the last one has small ones, too.
+        let _ = map.advise_range(Advice::HugePage, 0, pages * PAGE);
+        Some(Store::Large(map, |bytes| bytemuck::cast_slice(bytes).to_vec()))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn new(len: usize) -> Self {
-        Store::Small(vec![T::default(); len])
+    fn new(len: usize) -> Option<Self> {
+        Some(Store::Small(vec![T::default(); len]))
     }
 }
 
