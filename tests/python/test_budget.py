@@ -202,12 +202,19 @@ def test_nothing_overflows(maintenance, dtype):
     ("maintenance", "gamma", "n", "least"), [("merge", 2.0, 10_000_000, 0.99), ("project", 8.0, 300_000, 0.98)]
 )
 def test_long_streams_keep_their_accuracy(maintenance, gamma, n, least):
-    """In float32: where degradations are differences of nearly equal numbers, and kernel matrices singular."""
-    model = papers(gamma=gamma, budget=100, maintenance=maintenance)
+    """In float32: where degradations are differences of nearly equal numbers, and kernel matrices singular.
+
+    Of a mean: single streams of 300,000 vary by 0.002 about 0.985.
+    """
+    models = [
+        papers(gamma=gamma, budget=100, maintenance=maintenance, random_state=seed)
+        for seed in range(3_000_000 // n or 1)
+    ]
     X_test, y_test = make_checkerboard(20_000, 1)
     for X, y in make_checkerboard(n, 0, chunk_size=100_000):
-        model.partial_fit(X.astype(np.float32), y, classes=[0, 1])
-    assert model.score(X_test.astype(np.float32), y_test) > least
+        for model in models:
+            model.partial_fit(X.astype(np.float32), y, classes=[0, 1])
+    assert np.mean([model.score(X_test.astype(np.float32), y_test) for model in models]) > least
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
