@@ -19,7 +19,7 @@ mod window;
 
 use crate::error::Error;
 use crate::scalar::{Index, Scalar};
-use crate::simd::{self, Lanes, TILE, WIDTH, Weigh};
+use crate::simd::{self, Lanes, TALL, WIDTH, Weigh};
 
 pub(crate) use rows::{MOST_AHEAD, Rows};
 pub use window::Window;
@@ -453,9 +453,9 @@ impl<'a, S: Scalar> Matrix<'a, S> {
         out: &mut [S],
         stride: usize,
     ) {
-        for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
+        for (rows, out) in rows.chunks(TALL).zip(out.chunks_mut(TALL * stride)) {
             if let Matrix::Dense(x) = self {
-                let slices: [&[S]; TILE] =
+                let slices: [&[S]; TALL] =
                     std::array::from_fn(|r| x.features(rows[r.min(rows.len() - 1)]));
                 S::products(&slices[..rows.len()], block, out, stride);
                 continue;

@@ -1,6 +1,8 @@
 //! Memory, asked for before it is taken: an allocation that fails aborts the process, and the caller's
 //! interpreter with it.
 
+#[cfg(target_os = "linux")]
+use std::ops::Range;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
@@ -59,9 +61,9 @@ pub(crate) struct Slab<T>(Store<T>);
 #[derive(Debug)]
 enum Store<T> {
     Small(Vec<T>),
-    /// And how to make those of them: who clones need not know that these are plain numbers.
+    /// Where in the map they stand; and how to make those of them: who clones need not know that these are plain numbers.
     #[cfg(target_os = "linux")]
-    Large(MmapMut, fn(&[u8]) -> Vec<T>),
+    Large(MmapMut, Range<usize>, fn(&[u8]) -> Vec<T>),
 }
 
 impl<T: Pod + Default> Slab<T> {
@@ -81,10 +83,13 @@ impl<T: Pod + Default> Store<T> {
         if pages == 0 {
             return Some(Store::Small(vec![T::default(); len]));
         }
-        let map = MmapMut::map_anon(bytes).ok()?;
+        // A large page begins at a multiple of its size, a map anywhere. What nobody touches takes no memory.
+        let map = MmapMut::map_anon(bytes.checked_add(PAGE)?).ok()?;
+        let start = map.as_ptr().align_offset(PAGE).min(PAGE);
         // Who has none says so, and small ones do. What would not fill the last one has small ones, too.
-        let _ = map.advise_range(Advice::HugePage, 0, pages * PAGE);
-        Some(Store::Large(map, |bytes| bytemuck::cast_slice(bytes).to_vec()))
+        let _ = map.advise_range(Advice::HugePage, start, pages * PAGE);
+        let to_vec = |bytes: &[u8]| bytemuck::cast_slice(bytes).to_vec();
+        Some(Store::Large(map, start..start + bytes, to_vec))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -100,7 +105,7 @@ impl<T: Pod> Deref for Slab<T> {
         match &self.0 {
             Store::Small(values) => values,
             #[cfg(target_os = "linux")]
-            Store::Large(map, _) => bytemuck::cast_slice(map),
+            Store::Large(map, own, _) => bytemuck::cast_slice(&map[own.clone()]),
         }
     }
 }
@@ -110,7 +115,7 @@ impl<T: Pod> DerefMut for Slab<T> {
         match &mut self.0 {
             Store::Small(values) => values,
             #[cfg(target_os = "linux")]
-            Store::Large(map, _) => bytemuck::cast_slice_mut(map),
+            Store::Large(map, own, _) => bytemuck::cast_slice_mut(&mut map[own.clone()]),
         }
     }
 }
@@ -121,7 +126,7 @@ impl<T: Clone> Clone for Slab<T> {
         Slab(Store::Small(match &self.0 {
             Store::Small(values) => values.clone(),
             #[cfg(target_os = "linux")]
-            Store::Large(map, to_vec) => to_vec(map),
+            Store::Large(map, own, to_vec) => to_vec(&map[own.clone()]),
         }))
     }
 }

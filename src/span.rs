@@ -20,12 +20,12 @@ use crate::kernel::Kernel;
 use crate::memory;
 use crate::metric::Metric;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, Simd, TILE, WIDTH};
+use crate::simd::{Lanes, Simd, TALL, WIDTH};
 use crate::threads::side_by_side;
 use crate::vectors::{GROUP, Layout, Vectors};
 
-/// Rows of a triangle that one task multiplies: a multiple of [`TILE`].
-const ROWS: usize = 32;
+/// Rows of a triangle that one task multiplies: a multiple of [`TALL`].
+const ROWS: usize = 3 * TALL;
 
 /// The span of kernel functions.
 ///
@@ -192,9 +192,9 @@ fn multiply(triangle: &Triangle, count: usize, upper: bool, block: &[Lanes<f64>]
     let task = |t: usize, out: &mut &mut [f64]| {
         let rows = t * ROWS..count.min((t + 1) * ROWS);
         let columns = if upper { rows.start..block.len() } else { 0..rows.end.min(block.len()) };
-        for (k, out) in out.chunks_mut(TILE * WIDTH).enumerate() {
-            let first = rows.start + k * TILE;
-            let tile: [&[f64]; TILE] = std::array::from_fn(|r| {
+        for (k, out) in out.chunks_mut(TALL * WIDTH).enumerate() {
+            let first = rows.start + k * TALL;
+            let tile: [&[f64]; TALL] = std::array::from_fn(|r| {
                 &triangle.row((first + r).min(rows.end - 1))[columns.clone()]
             });
             f64::products(&tile[..out.len() / WIDTH], &block[columns.clone()], out, WIDTH);

@@ -16,7 +16,7 @@ use crate::memory;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, WIDTH};
 
-/// Rows that one task multiplies with vectors: a multiple of [`TILE`](crate::simd::TILE).
+/// Rows that one task multiplies with vectors: a multiple of [`TALL`](crate::simd::TALL).
 pub(crate) const GROUP: usize = 24;
 
 /// Vectors that a task multiplies rows with at a time, so that their kernel values stay in the cache.

@@ -276,6 +276,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let weights = self.weights(data, &job.among.set);
         let most_steps = 500 * weights.len() + 1000;
         let mut left = size;
+        self.fetch_wanted(data, job, descent)?;
         loop {
             let gap = descent.next.gap;
             let (at, gain) = descent.best();
@@ -314,9 +315,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let most = if x.n_features() < 64 { FEW } else { MORE };
                 let wanted = promising(descent, needed, &job.among, most);
                 left = left.saturating_sub(wanted.len());
-                let all = descent.all_take_part();
-                let Descent { near, active, .. } = &mut *descent;
-                self.fetch(x, &mut job.among, near, (active, all), wanted)?;
+                job.wanted = wanted;
+                if job.in_step {
+                    return Ok(false);
+                }
+                self.fetch_wanted(data, job, descent)?;
             }
             let (mut places, mut count) = ([at; CANDIDATES], 1);
             let parts = match pairs {
@@ -416,6 +419,21 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             descent.next = self.look_around(descent);
         }
         Ok(())
+    }
+
+    /// Makes sure of the kernel values that steps wait for.
+    fn fetch_wanted(
+        &self,
+        data: &Examples<'_, S>,
+        job: &mut Job<S>,
+        descent: &mut Descent<S>,
+    ) -> Result<(), Error> {
+        let (wanted, all) = (std::mem::take(&mut job.wanted), descent.all_take_part());
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let Descent { near, active, .. } = descent;
+        self.fetch(data.rows(), &mut job.among, near, (active, all), wanted)
     }
 
     /// Makes sure of the kernel values that steps of these need, `active` taking part, which may be all of the set.

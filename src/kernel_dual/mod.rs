@@ -8,7 +8,8 @@
 //!   the gap are the largest (as many that would raise scores as lower them), and the kernel values among them; ascend among
 //!   them until their part of the gap has come down to a twentieth; then bring the scores of all examples up to date, by one
 //!   row of kernel values for each example that has moved in any problem. Problems ascend side by side.
-//! * Kernel values: rows with all examples stay where there is room, and serve all problems and later rounds.
+//! * Kernel values: rows with all examples stay where there is room, and serve all problems and later rounds. Of many features
+//!   those that all problems lack are computed at once, each of them waiting for its own.
 //! * Among the working set: for the hinge loss of one score up to four examples at a time, those whose steps promise
 //!   most, found by the very pass that makes the steps before known to all
 //!   ([`descend`](crate::simd::Simd::descend)). For other losses the [`BLOCK`] with the largest shares
@@ -61,6 +62,7 @@ use crate::params::check_lambda;
 use crate::scalar::Scalar;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
+use near::is_cheap;
 use rows::Room;
 use survey::{Part, Sums};
 use values::{Cached, Grid, Means, Raised, Spread, vectors_of};
@@ -488,7 +490,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let among = Among::new(set, &self.numbers, self.all.clone());
             Job::new(problem, *whole, tol, dual, among)
         });
-        let jobs: Vec<Job<S>> = jobs.collect();
+        let mut jobs: Vec<Job<S>> = jobs.collect();
+        // Rows that all can use, none of which is computed without the others.
+        let share = self.all.is_some()
+            && jobs.len() > 1
+            && !is_cheap(self.kernel, self.n_features, self.len())
+            && jobs.iter().all(|job| job.among.is_all());
+        jobs.iter_mut().for_each(|job| job.in_step = share);
         if !jobs.is_empty() {
             self.round = Some(Round::Search(jobs));
         }

@@ -17,6 +17,11 @@ const LONG: usize = 4096;
 
 const NOWHERE: u32 = u32::MAX;
 
+/// Whether kernel values of a set of so many are computed with those who take part alone.
+pub(super) fn is_cheap(kernel: Raised, n_features: usize, len: usize) -> bool {
+    kernel.kernel != Kernel::Precomputed && n_features <= CHEAP && len >= LONG
+}
+
 /// Rows of kernel values with those who take part, where not all of a set do.
 #[derive(Clone, Debug)]
 pub(super) struct Near<S> {
@@ -32,7 +37,7 @@ pub(super) struct Near<S> {
 impl<S: Scalar> Near<S> {
     /// Of a set of so many.
     pub fn new(kernel: Raised, n_features: usize, len: usize, room: &Room<S>) -> Self {
-        let computes = kernel.kernel != Kernel::Precomputed && n_features <= CHEAP && len >= LONG;
+        let computes = is_cheap(kernel, n_features, len);
         Near { rows: room.take(), slots: vec![NOWHERE; len], stride: 0, computes, vectors: None }
     }
 

@@ -10,12 +10,12 @@ use crate::examples::Examples;
 use crate::kernel::Kernel;
 use crate::memory::{self, Slab};
 use crate::scalar::Scalar;
-use crate::simd::{TILE, WIDTH};
+use crate::simd::{TALL, WIDTH};
 use crate::threads::{self, side_by_side};
 use crate::vectors::{CHUNK, GROUP, Layout, Vectors};
 
 /// Vectors whose kernel values with some places are computed at a time.
-const TOGETHER: usize = WIDTH;
+const TOGETHER: usize = 2 * GROUP;
 
 /// Kernel values of rows of so many features are worth keeping for a later round.
 const MANY: usize = 32;
@@ -117,6 +117,21 @@ impl<S: Scalar> Cached<S> {
             && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// Takes in the rows of these places, which `fill` writes, given how long each is; unless there may not be so many more.
+    pub fn compute(
+        &self,
+        places: &[u32],
+        fill: impl FnOnce(&mut [S], usize),
+    ) -> Result<bool, Error> {
+        if !self.take(places.len()) {
+            return Ok(false);
+        }
+        let mut slab = Slab::new("kernel values", &[places.len(), self.stride()])?;
+        fill(&mut slab, self.stride());
+        self.add(places, slab);
+        Ok(true)
+    }
+
     /// Takes in the rows of these places, one after the other, that may be there.
     pub fn add(&self, places: &[u32], slab: Slab<S>) {
         let slab = Arc::new(slab);
@@ -139,7 +154,7 @@ pub(super) fn rows_of<S: Scalar>(
 ) {
     // Few products are not worth a second thread. Of more each has as many: vectors come from far away for every part.
     let few = GROUP * vectors.len() * x.n_features().min(CHUNK) < SMALL;
-    let even = rows.len().div_ceil(threads::count()).max(1).next_multiple_of(TILE);
+    let even = rows.len().div_ceil(threads::count()).max(1).next_multiple_of(TALL);
     let part = if few { GROUP } else { even };
     let mut parts: Vec<_> = rows.chunks(part).zip(out.chunks_mut(part * stride)).collect();
     side_by_side(&mut parts, |_, (rows, out)| {

@@ -14,7 +14,6 @@ use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
-use crate::memory::Slab;
 use crate::scalar::Scalar;
 use crate::simd::WIDTH;
 use crate::threads::{self, side_by_side};
@@ -65,6 +64,10 @@ pub(super) struct Job<S> {
     pub tol: f64,
     pub dual: f64,
     pub among: Among<S>,
+    /// Whether others are at work on the same rows, so that what this one lacks is best computed with what they lack; and whose
+    /// rows it waits for.
+    pub in_step: bool,
+    pub wanted: Vec<usize>,
     search: Search<S>,
     /// Once the search is over.
     pub found: Option<Found>,
@@ -79,7 +82,8 @@ enum Search<S> {
 
 impl<S: Scalar> Job<S> {
     pub fn new(problem: usize, whole: bool, tol: f64, dual: f64, among: Among<S>) -> Self {
-        Job { problem, whole, tol, dual, among, search: Search::New, found: None }
+        let (in_step, wanted) = (false, Vec::new());
+        Job { problem, whole, tol, dual, among, in_step, wanted, search: Search::New, found: None }
     }
 
     /// Down to where the gap of a part, which began at `first`, is to come, n times; the dual value being what it is now.
@@ -131,6 +135,11 @@ impl<S: Scalar> Among<S> {
     /// Leaves its room to others.
     fn give_back(&mut self, room: &Room<S>) {
         room.give(std::mem::take(&mut self.rows));
+    }
+
+    /// Whether the set is all places.
+    pub fn is_all(&self) -> bool {
+        self.all
     }
 
     /// Which row of the data the k-th is.
@@ -185,11 +194,8 @@ impl<S: Scalar> Among<S> {
         let mut compute = |some: Range<usize>, out: &mut [S]| {
             rows_of(kernel.kernel, x, vectors, &rows[some], out, self.stride);
         };
-        if self.all && cached.take(missing.len()) {
-            let mut slab = Slab::new("kernel values", &[missing.len(), self.stride])?;
-            compute(0..missing.len(), &mut slab);
-            let places: Vec<u32> = missing.iter().map(|&k| self.set[k]).collect();
-            cached.add(&places, slab);
+        let places: Vec<u32> = missing.iter().map(|&k| self.set[k]).collect();
+        if self.all && cached.compute(&places, |out, _| compute(0..places.len(), out))? {
             missing.iter().for_each(|&k| self.slots[k] = CACHED);
         } else {
             let first = self.rows.add(missing.len(), &mut compute)?;
@@ -229,6 +235,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         rows: usize,
     ) -> Result<(), Error> {
         let piece = rows.div_ceil(PIECES).max(rows.min(FEW)).max(1);
+        if jobs.iter().all(|job| job.in_step) {
+            return self.search_in_step(data, jobs, rows, piece);
+        }
         // Nothing else is kept where all problems are whole, and nobody's rows are those of all.
         let alone = jobs.iter().all(|job| job.whole && !job.among.all);
         let room = if alone { 2 * self.together } else { self.together };
@@ -259,6 +268,57 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             Ok(())
         });
         done.into_iter().collect()
+    }
+
+    /// Goes on with searches over all examples, for about so many rows' worth of work of one thread: as many as there is room
+    /// for go on until each lacks rows, or has done a piece; then what they lack is computed at once. All vectors come from far
+    /// away for every call, however few rows it is about.
+    fn search_in_step(
+        &self,
+        data: &Examples<'_, S>,
+        jobs: &mut [Job<S>],
+        rows: usize,
+        piece: usize,
+    ) -> Result<(), Error> {
+        let mut done = 0_usize;
+        while done < rows {
+            let mut room = self.together;
+            let mut open: Vec<&mut Job<S>> = Vec::new();
+            for job in jobs.iter_mut().filter(|job| job.found.is_none()) {
+                let size = job.among.most();
+                if !open.is_empty() && size > room {
+                    break;
+                }
+                room = room.saturating_sub(size);
+                open.push(job);
+            }
+            if open.is_empty() {
+                break;
+            }
+            let parts = side_by_side(&mut open, |_, job| {
+                job.found = self.search(data, job, piece)?;
+                if job.found.is_some() {
+                    job.among = Among::new(Vec::new(), &[], None);
+                }
+                Ok(())
+            });
+            parts.into_iter().collect::<Result<(), Error>>()?;
+            let wanted = open.iter().flat_map(|job| job.wanted.iter().map(|&k| job.among.set[k]));
+            let mut wanted: Vec<u32> =
+                wanted.filter(|&place| self.cached.row(place).is_none()).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            let numbers: Vec<usize> =
+                wanted.iter().map(|&place| self.numbers[place as usize]).collect();
+            // Where there is no room for so many, each computes its own.
+            if let Some(vectors) = &self.all {
+                self.cached.compute(&wanted, |out, stride| {
+                    rows_of(self.kernel.kernel, data.rows(), vectors, &numbers, out, stride);
+                })?;
+            }
+            done = done.saturating_add(piece).saturating_add(wanted.len());
+        }
+        Ok(())
     }
 
     /// Goes on with a search, for about so many rows' worth of work: what it has found once it is over.

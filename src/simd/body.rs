@@ -7,6 +7,7 @@
 use core::array::from_fn;
 
 use super::float::{Float, Processor, Widen};
+use super::prefetch::prefetch_next;
 use crate::scalar::Index;
 
 pub use super::ascent::{CANDIDATES, Steepest, add_rows, descend, shares};
@@ -390,6 +391,13 @@ pub struct Lanes<S>(pub [S; WIDTH]);
 /// hide the latency of a multiplication and leave room in 16 registers.
 pub const TILE: usize = 6;
 
+/// And where there are 32 registers, if rows have at least so many features: lanes are read half as often, and the next block
+/// is asked for meanwhile. On an Intel Xeon, vectors of 784 features take 0.69 to 0.8 of the time where they come from L3, 0.8
+/// from L2; of 256 features 0.8 and 1.0; with fewer features than this it would be 1.0 to 1.2. On a processor that sees by
+/// itself what is read in order the hints are for nothing, two beside 24 multiplications.
+pub const TALL: usize = 2 * TILE;
+const LONG: usize = 64;
+
 /// Each sum runs over the features in order, whatever the level and however many rows there are.
 #[inline(always)]
 pub fn products<P: Processor, S: Float>(
@@ -410,27 +418,32 @@ pub fn products<P: Processor, S: Float>(
 
 #[inline(always)]
 fn tiles<P: Processor, const L: usize, S: Float>(
-    rows: &[&[S]],
+    mut rows: &[&[S]],
     block: &[Lanes<S>],
-    out: &mut [S],
+    mut out: &mut [S],
     stride: usize,
 ) {
-    for (rows, out) in rows.chunks(TILE).zip(out.chunks_mut(TILE * stride)) {
-        let done = match *rows {
-            [a, b, c, d, e, f] => tile::<P, L, TILE, S>([a, b, c, d, e, f], block, out, stride),
-            [a, b, c, ..] => tile::<P, L, 3, S>([a, b, c], block, out, stride),
-            _ => 0,
+    let tall = P::REGISTER == 64 && block.len() >= LONG;
+    loop {
+        let done = match rows.len() {
+            0 => return,
+            1 => tile::<P, L, 1, S>(rows, block, out, stride),
+            2 => tile::<P, L, 2, S>(rows, block, out, stride),
+            3 => tile::<P, L, 3, S>(rows, block, out, stride),
+            4 => tile::<P, L, 4, S>(rows, block, out, stride),
+            5 => tile::<P, L, 5, S>(rows, block, out, stride),
+            TALL.. if tall => tile::<P, L, TALL, S>(rows, block, out, stride),
+            _ => tile::<P, L, TILE, S>(rows, block, out, stride),
         };
-        for (r, x) in rows.iter().enumerate().skip(done) {
-            tile::<P, L, 1, S>([x], block, &mut out[r * stride..], stride);
-        }
+        rows = &rows[done..];
+        out = out.get_mut(done * stride..).unwrap_or_default();
     }
 }
 
-/// The products of `R` rows, of which it returns the number.
+/// The products of the first `R` rows, of which it returns the number.
 #[inline(always)]
 fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
-    x: [&[S]; R],
+    x: &[&[S]],
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
@@ -440,6 +453,11 @@ fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
     for at in (0..WIDTH).step_by(L) {
         let mut acc = [[S::ZERO; L]; R];
         for (j, lanes) in block.iter().enumerate() {
+            if R == TALL {
+                for line in (at..at + L).step_by(64 / size_of::<S>()) {
+                    prefetch_next(block, j, line);
+                }
+            }
             let lanes = &lanes.0[at..at + L];
             for r in 0..R {
                 let x = x[r][j];

@@ -34,7 +34,7 @@ use crate::scalar::Index;
 use float::{Float, Widen};
 use levels::{Level, level};
 
-pub use body::{CANDIDATES, LANES, Lanes, Partners, Steepest, TILE, WIDTH};
+pub use body::{CANDIDATES, LANES, Lanes, Partners, Steepest, TALL, TILE, WIDTH};
 pub use games::{Contrast, Four, GAMES, Games, Round, Rule};
 pub use prefetch::{
     PREFETCH_LINES, Places, prefetch, prefetch_all, prefetch_once, second_cache_of_intel,

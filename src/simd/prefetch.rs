@@ -1,5 +1,7 @@
 //! Asking memory for what will be needed; and what that depends on, which is not the same on every make.
 
+use super::body::Lanes;
+
 #[cfg(target_arch = "x86_64")]
 #[allow(unused_unsafe, reason = "safe in newer compilers than the oldest we ask for")]
 fn cpuid(leaf: u32, part: u32) -> core::arch::x86_64::CpuidResult {
@@ -77,6 +79,13 @@ fn ask_range<const HINT: i32, T>(first: *const T, len: usize, lines: usize) {
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     ask::<TO_STAY, T>(slice.as_ptr().wrapping_add(at));
+}
+
+/// Asks L2 for entry `at` of lane j of the block that stands behind this one; a hint, so there need be none.
+#[inline(always)]
+pub fn prefetch_next<S>(block: &[Lanes<S>], j: usize, at: usize) {
+    let lane = block.as_ptr().wrapping_add(block.len() + j);
+    ask::<TO_THE_SECOND, S>(lane.cast::<S>().wrapping_add(at));
 }
 
 /// Where parts of something stand, all of one size, for a loop that has it in other hands: they can be asked for, no more.

@@ -107,7 +107,7 @@ fn products_agree<S: Scalar>(tolerance: f64) {
         let block: Vec<Lanes<S>> = (0..d)
             .map(|j| Lanes(std::array::from_fn(|k| S::from_f64(number(WIDTH * j + k)))))
             .collect();
-        for rows in 1..=TILE + 4 {
+        for rows in 1..=TALL + TILE + 5 {
             let all: Vec<S> = numbers(rows * d + 1, 9);
             let slices: Vec<&[S]> = (0..rows).map(|r| &all[1 + r * d..][..d]).collect();
             let indices: Vec<i32> = (0..d as i32).rev().collect();
