@@ -359,3 +359,49 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         set.iter().map(|&place| data.weight(self.numbers[place as usize])).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::Rng;
+
+    use super::super::FAR;
+    use crate::{AnyLoss, Dense, Examples, Kernel, KernelAscent, OneVsRest};
+
+    /// Of vectors that come from far away several problems find what each finds by itself, to the last bit, in pieces of any
+    /// size.
+    #[test]
+    fn who_waits_for_others_finds_the_same() {
+        const CLASSES: u32 = 4;
+        let (n, d) = (600, FAR / 600 / size_of::<f64>() + 1);
+        let mut numbers = Pcg64::new(7, 0);
+        let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let mut x = vec![0.0; n * d];
+        x.chunks_mut(d).for_each(|row| row[..4].fill_with(|| 2.0 * uniform()));
+        let corner = |row: &[f64]| u32::from(row[0] > 1.0) + 2 * u32::from(row[1] > 1.0);
+        let y: Vec<u32> = x.chunks(d).map(corner).collect();
+        let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None).expect("examples");
+        let ascend = |positives: std::ops::Range<u32>, piece: usize| {
+            let loss = OneVsRest { loss: AnyLoss::Hinge, positives: positives.collect() };
+            let (kernel, lambda) = (Kernel::Rbf { gamma: 1.0 }, 1e-4);
+            let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, 1 << 30).expect("room");
+            let mut waited = false;
+            loop {
+                let found = ascent.advance(&data, 1e-6, piece).expect("finite");
+                if let Some(super::super::Round::Search(jobs)) = &ascent.round {
+                    waited |= jobs.iter().any(|job| !job.wanted.is_empty());
+                }
+                if ascent.certificates().all(|c| c.relative_gap() <= 1e-6) && found.is_some() {
+                    return (ascent.dual(), waited);
+                }
+            }
+        };
+        let (together, waited) = ascend(0..CLASSES, 1);
+        assert!(waited && together == ascend(0..CLASSES, n).0);
+        for class in 0..CLASSES {
+            let (alone, waited) = ascend(class..class + 1, n);
+            let own = together.iter().skip(class as usize).step_by(CLASSES as usize);
+            assert!(!waited && own.eq(&alone), "{class}");
+        }
+    }
+}
