@@ -498,9 +498,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         });
         let mut jobs: Vec<Job<S>> = jobs.collect();
         // Rows that all can use, none of which is computed without the others.
-        let far = self.len().saturating_mul(self.n_features * size_of::<S>()) > FAR;
-        let share = far
-            && self.all.is_some()
+        let bytes = self.len().saturating_mul(self.n_features).saturating_mul(size_of::<S>());
+        let share = self.all.as_ref().is_some_and(|all| all.are_packed() && bytes > FAR)
             && jobs.len() > 1
             && !is_cheap(self.kernel, self.n_features, self.len())
             && jobs.iter().all(|job| job.among.is_all());
