@@ -75,7 +75,7 @@ pub(super) struct Descent<S> {
     /// These weights, and 0 where a row was found to be there already.
     lacking: Vec<f32>,
     /// Rows of kernel values with these, where not all take part.
-    near: Near<S>,
+    pub near: Near<S>,
     next: Steepest,
     /// The gap of those who take part when they began to, and that of all.
     first: f64,

@@ -48,6 +48,17 @@ impl<S: Scalar> Near<S> {
         (self.stride, self.vectors) = (stride, None);
     }
 
+    /// How many kernel values there is room for.
+    pub fn size(&self) -> usize {
+        self.rows.size()
+    }
+
+    /// Has none, and no room for any: where they are found in rows with all of the set, they can be had again.
+    pub fn let_go(&mut self) {
+        self.rows = Rows::default();
+        self.clear(self.stride, self.stride);
+    }
+
     pub fn give_back(&mut self, room: &Room<S>) {
         room.give(std::mem::take(&mut self.rows));
     }

@@ -42,6 +42,11 @@ impl<S: Scalar> Rows<S> {
         self.slabs.retain(|slab| slab.len() >= needed);
     }
 
+    /// How many entries there is room for.
+    pub fn size(&self) -> usize {
+        self.slabs.iter().map(|slab| slab.len()).sum()
+    }
+
     /// The row of this number.
     pub fn row(&self, number: u32) -> &[S] {
         let (slab, start) = self.places[number as usize];

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::KernelAscent;
 use super::blocks::Blocks;
 use super::descent::Descent;
+use super::near::Near;
 use super::rows::{Room, Rows};
 use super::values::{Cached, Raised, rows_of, vectors_of};
 use crate::data::Matrix;
@@ -84,6 +85,11 @@ impl<S: Scalar> Job<S> {
     pub fn new(problem: usize, whole: bool, tol: f64, dual: f64, among: Among<S>) -> Self {
         let (in_step, wanted) = (false, Vec::new());
         Job { problem, whole, tol, dual, among, in_step, wanted, search: Search::New, found: None }
+    }
+
+    /// What the search has of others' rows for itself, if it has any.
+    fn near(&mut self) -> Option<&mut Near<S>> {
+        if let Search::One(descent) = &mut self.search { Some(&mut descent.near) } else { None }
     }
 
     /// Down to where the gap of a part, which began at `first`, is to come, n times; the dual value being what it is now.
@@ -272,7 +278,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Goes on with searches over all examples, for about so many rows' worth of work of one thread: as many as there is room
     /// for go on until each lacks rows, or has done a piece; then what they lack is computed at once. All vectors come from far
-    /// away for every call, however few rows it is about.
+    /// away for every call, however few rows it is about. Where the first ones need more room than was thought, the last ones
+    /// let go of theirs, and wait.
     fn search_in_step(
         &self,
         data: &Examples<'_, S>,
@@ -282,15 +289,18 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     ) -> Result<(), Error> {
         let mut done = 0_usize;
         while done < rows {
-            let mut room = self.together;
+            let (mut room, mut full) = (self.together, false);
             let mut open: Vec<&mut Job<S>> = Vec::new();
             for job in jobs.iter_mut().filter(|job| job.found.is_none()) {
-                let size = job.among.most();
-                if !open.is_empty() && size > room {
-                    break;
-                }
+                let near = job.near().map_or(0, |near| near.size());
+                let size = near.max(job.among.most());
+                full |= !open.is_empty() && size > room;
                 room = room.saturating_sub(size);
-                open.push(job);
+                match job.near().filter(|_| full && near > 0) {
+                    Some(near) => near.let_go(),
+                    None if full => {}
+                    None => open.push(job),
+                }
             }
             if open.is_empty() {
                 break;
@@ -339,8 +349,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             Search::One(mut descent) => {
                 if self.descend(data, job, &mut descent, size)? {
                     let found = self.after_descent(job, &descent);
-                    descent.give_back(&self.room);
-                    job.among.give_back(&self.room);
+                    // Of many in step all would keep what few need again.
+                    if !job.in_step {
+                        descent.give_back(&self.room);
+                        job.among.give_back(&self.room);
+                    }
                     return Ok(Some(found));
                 }
                 job.search = Search::One(descent);
@@ -381,10 +394,10 @@ mod tests {
         let corner = |row: &[f64]| u32::from(row[0] > 1.0) + 2 * u32::from(row[1] > 1.0);
         let y: Vec<u32> = x.chunks(d).map(corner).collect();
         let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None).expect("examples");
-        let ascend = |positives: std::ops::Range<u32>, piece: usize| {
+        let ascend = |positives: std::ops::Range<u32>, piece: usize, cache: usize| {
             let loss = OneVsRest { loss: AnyLoss::Hinge, positives: positives.collect() };
             let (kernel, lambda) = (Kernel::Rbf { gamma: 1.0 }, 1e-4);
-            let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, 1 << 30).expect("room");
+            let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, cache).expect("room");
             let mut waited = false;
             loop {
                 let found = ascent.advance(&data, 1e-6, piece).expect("finite");
@@ -396,10 +409,14 @@ mod tests {
                 }
             }
         };
-        let (together, waited) = ascend(0..CLASSES, 1);
-        assert!(waited && together == ascend(0..CLASSES, n).0);
+        let (together, waited) = ascend(0..CLASSES, 1, 1 << 30);
+        assert!(waited && together == ascend(0..CLASSES, n, 1 << 30).0);
+        // Two at a time, or one.
+        for cache in [6_000_000, 3_000_000] {
+            assert!(together == ascend(0..CLASSES, n, cache).0, "{cache}");
+        }
         for class in 0..CLASSES {
-            let (alone, waited) = ascend(class..class + 1, n);
+            let (alone, waited) = ascend(class..class + 1, n, 1 << 30);
             let own = together.iter().skip(class as usize).step_by(CLASSES as usize);
             assert!(!waited && own.eq(&alone), "{class}");
         }
