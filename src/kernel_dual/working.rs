@@ -69,6 +69,8 @@ pub(super) struct Job<S> {
     /// rows it waits for.
     pub in_step: bool,
     pub wanted: Vec<usize>,
+    /// How much room it has needed for rows of its own, or may need.
+    needs: usize,
     search: Search<S>,
     /// Once the search is over.
     pub found: Option<Found>,
@@ -83,8 +85,8 @@ enum Search<S> {
 
 impl<S: Scalar> Job<S> {
     pub fn new(problem: usize, whole: bool, tol: f64, dual: f64, among: Among<S>) -> Self {
-        let (in_step, wanted) = (false, Vec::new());
-        Job { problem, whole, tol, dual, among, in_step, wanted, search: Search::New, found: None }
+        let (in_step, wanted, needs, search) = (false, Vec::new(), 0, Search::New);
+        Job { problem, whole, tol, dual, among, in_step, wanted, needs, search, found: None }
     }
 
     /// What the search has of others' rows for itself, if it has any.
@@ -293,9 +295,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let mut open: Vec<&mut Job<S>> = Vec::new();
             for job in jobs.iter_mut().filter(|job| job.found.is_none()) {
                 let near = job.near().map_or(0, |near| near.size());
-                let size = near.max(job.among.most());
-                full |= !open.is_empty() && size > room;
-                room = room.saturating_sub(size);
+                // Who has let go will need as much again.
+                job.needs = job.needs.max(near).max(job.among.most());
+                full |= !open.is_empty() && job.needs > room;
+                room = room.saturating_sub(job.needs);
                 match job.near().filter(|_| full && near > 0) {
                     Some(near) => near.let_go(),
                     None if full => {}
