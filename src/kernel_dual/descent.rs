@@ -15,7 +15,6 @@
 
 use super::near::Near;
 use super::pair::{Coordinate, best_of_two};
-use super::rows::Room;
 use super::trail::{Point, Trail};
 use super::values::add_all;
 use super::working::{Among, Found, Gain, Job};
@@ -123,11 +122,6 @@ impl<S: Scalar> Descent<S> {
         // Where a few sweeps do, looking back is not worth its time.
         (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
         self.near.clear(stride, self.active.len());
-    }
-
-    /// Leaves its room to others.
-    pub(super) fn give_back(&mut self, room: &Room<S>) {
-        self.near.give_back(room);
     }
 
     /// Whose step promises most, and how much.
@@ -313,9 +307,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if needed.iter().any(missing) {
                 let x = data.rows();
                 let most = if x.n_features() < 64 { FEW } else { MORE };
-                let wanted = promising(descent, needed, &job.among, most);
-                left = left.saturating_sub(wanted.len());
-                job.wanted = wanted;
+                job.wanted = promising(descent, needed, &job.among, most);
+                left = left.saturating_sub(job.wanted.len());
                 if job.in_step {
                     return Ok(false);
                 }

@@ -83,7 +83,7 @@ const SLOW: f64 = 0.5;
 const ALONE: usize = 8192;
 
 /// Vectors of more bytes come from beyond the processor's second cache, however few rows are multiplied with them: then problems
-/// wait for each other's rows. In trials on an Intel Xeon with 2 MB of it usps (7 MB) took 0.75 to 0.9 of the time, its first
+/// wait for each other's rows. In trials on an Intel Xeon with 2 MB of it usps (7 MB) took 0.63 to 0.92 of the time, its first
 /// 2,000 examples (2 MB) 0.96 on one thread and 1.1 on two, the digits (0.5 MB) 1.2: what each problem has near goes when another
 /// one has its turn.
 const FAR: usize = 1 << 22;

@@ -59,6 +59,7 @@ impl<S: Scalar> Near<S> {
         self.clear(self.stride, self.stride);
     }
 
+    /// Leaves its room to others.
     pub fn give_back(&mut self, room: &Room<S>) {
         room.give(std::mem::take(&mut self.rows));
     }

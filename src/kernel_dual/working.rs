@@ -299,10 +299,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 job.needs = job.needs.max(near).max(job.among.most());
                 full |= !open.is_empty() && job.needs > room;
                 room = room.saturating_sub(job.needs);
-                match job.near().filter(|_| full && near > 0) {
-                    Some(near) => near.let_go(),
-                    None if full => {}
-                    None => open.push(job),
+                if !full {
+                    open.push(job);
+                } else if near > 0 {
+                    job.near().into_iter().for_each(Near::let_go);
                 }
             }
             if open.is_empty() {
@@ -354,7 +354,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     let found = self.after_descent(job, &descent);
                     // Of many in step all would keep what few need again.
                     if !job.in_step {
-                        descent.give_back(&self.room);
+                        descent.near.give_back(&self.room);
                         job.among.give_back(&self.room);
                     }
                     return Ok(Some(found));
@@ -381,14 +381,16 @@ mod tests {
     use rand_pcg::Pcg64;
     use rand_pcg::rand_core::Rng;
 
-    use super::super::FAR;
-    use crate::{AnyLoss, Dense, Examples, Kernel, KernelAscent, OneVsRest};
+    use super::super::{FAR, Round};
+    use super::*;
+    use crate::{AnyLoss, Dense, Kernel, OneVsRest};
 
-    /// Of vectors that come from far away several problems find what each finds by itself, to the last bit, in pieces of any
-    /// size.
+    /// Of vectors that come from far away several problems find what each finds by itself, to the last bit: in pieces of any
+    /// size, in little room, and where all let go again and again of what they have near.
     #[test]
     fn who_waits_for_others_finds_the_same() {
         const CLASSES: u32 = 4;
+        const ROOM: usize = 1 << 30;
         let (n, d) = (600, FAR / 600 / size_of::<f64>() + 1);
         let mut numbers = Pcg64::new(7, 0);
         let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -397,29 +399,37 @@ mod tests {
         let corner = |row: &[f64]| u32::from(row[0] > 1.0) + 2 * u32::from(row[1] > 1.0);
         let y: Vec<u32> = x.chunks(d).map(corner).collect();
         let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None).expect("examples");
-        let ascend = |positives: std::ops::Range<u32>, piece: usize, cache: usize| {
+        // And whether anybody waited, and how often somebody let go.
+        let ascend = |positives: Range<u32>, piece: usize, cache: usize, lets_go: bool| {
             let loss = OneVsRest { loss: AnyLoss::Hinge, positives: positives.collect() };
             let (kernel, lambda) = (Kernel::Rbf { gamma: 1.0 }, 1e-4);
             let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, cache).expect("room");
-            let mut waited = false;
+            let (mut waited, mut times) = (false, 0);
             loop {
                 let found = ascent.advance(&data, 1e-6, piece).expect("finite");
-                if let Some(super::super::Round::Search(jobs)) = &ascent.round {
+                if let Some(Round::Search(jobs)) = &mut ascent.round {
                     waited |= jobs.iter().any(|job| !job.wanted.is_empty());
+                    let near = jobs.iter_mut().filter_map(Job::near);
+                    for near in near.filter(|near| lets_go && near.size() > 0) {
+                        near.let_go();
+                        times += 1;
+                    }
                 }
                 if ascent.certificates().all(|c| c.relative_gap() <= 1e-6) && found.is_some() {
-                    return (ascent.dual(), waited);
+                    return (ascent.dual(), waited, times);
                 }
             }
         };
-        let (together, waited) = ascend(0..CLASSES, 1, 1 << 30);
-        assert!(waited && together == ascend(0..CLASSES, n, 1 << 30).0);
+        let (together, waited, _) = ascend(0..CLASSES, 1, ROOM, false);
+        assert!(waited && together == ascend(0..CLASSES, n, ROOM, false).0);
         // Two at a time, or one.
         for cache in [6_000_000, 3_000_000] {
-            assert!(together == ascend(0..CLASSES, n, cache).0, "{cache}");
+            assert!(together == ascend(0..CLASSES, n, cache, false).0, "{cache}");
         }
+        let (same, _, times) = ascend(0..CLASSES, 1, ROOM, true);
+        assert!(together == same && times > 10, "{times}");
         for class in 0..CLASSES {
-            let (alone, waited) = ascend(class..class + 1, n, 1 << 30);
+            let (alone, waited, _) = ascend(class..class + 1, n, ROOM, false);
             let own = together.iter().skip(class as usize).step_by(CLASSES as usize);
             assert!(!waited && own.eq(&alone), "{class}");
         }

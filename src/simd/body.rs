@@ -392,7 +392,7 @@ pub struct Lanes<S>(pub [S; WIDTH]);
 pub const TILE: usize = 6;
 
 /// And where there are 32 registers, if rows have at least so many features: lanes are read half as often, and the next block
-/// is asked for meanwhile. On an Intel Xeon, vectors of 784 features take 0.69 to 0.8 of the time where they come from L3, 0.8
+/// is asked for meanwhile. In trials on an Intel Xeon vectors of 784 features take 0.69 to 0.8 of the time where they come from L3, 0.8
 /// from L2; of 256 features 0.8 and 1.0; with fewer features than this it would be 1.0 to 1.2. On a processor that sees by
 /// itself what is read in order the hints are for nothing, two beside 24 multiplications.
 pub const TALL: usize = 2 * TILE;
