@@ -21,7 +21,7 @@ demo: .venv/demo.stamp
 
 test: .venv/test.stamp
 	cargo test --locked --features ndarray
-	PEGASOS_SIMD=baseline cargo test --locked --features ndarray --lib --test rust
+	PEGASOS_SIMD=baseline cargo test --locked --features ndarray --lib --test rust --test memory
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
 quick: $(BIN)/maturin

@@ -115,7 +115,8 @@ impl Naive {
 
     /// The least degradation of merging two, by a grid and then a section search around its best point.
     fn merge(&self, m: &Vector, n: &Vector, born: usize) -> (f64, Vector) {
-        let cost = |h: f64| self.apart(&[m.clone(), n.clone()], &[self.merged(m, n, h, born)]);
+        let both = [m.clone(), n.clone()];
+        let cost = |h: f64| self.apart(&both, &[self.merged(m, n, h, born)]);
         let least = |places: &[f64]| {
             let costs = places.iter().map(|h| (*h, cost(*h)));
             costs.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0

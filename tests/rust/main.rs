@@ -1,4 +1,4 @@
-//! The crate from outside, as one binary: what a file is about stands at its top.
+//! The crate from outside, as one binary (but for `tests/memory.rs`): what a file is about stands at its top.
 //!
 //! `cargo test --test rust dual::` runs the tests of `dual.rs`, `cargo test --test rust dual::name -- --exact` one.
 
@@ -18,7 +18,6 @@ mod intercept;
 mod kernels;
 mod laws;
 mod machines;
-mod memory;
 mod metric;
 #[cfg(feature = "files")]
 mod model;

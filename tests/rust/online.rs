@@ -240,9 +240,9 @@ fn no_drifting_one_does(game: &Game, best: &[f64], params: &Params<Ball>) {
     let toward = |c: f64| best.iter().map(|u| c * u).collect::<Vec<f64>>();
     // Of every block of rounds its own gradient's direction, from the edge of the ball.
     let greedy = |block: usize| {
-        let corner = |t: usize| {
+        let corner = |first: usize| {
             let mut u = vec![0.0; best.len()];
-            for i in (t / block * block..(t / block + 1) * block).filter(|&i| i < 200) {
+            for i in first..(first + block).min(200) {
                 let x = game.rounds.features(i, 1.0);
                 let f = vec![0.0; game.rule.outputs()];
                 let coef = game.rule.coef(&f, game.rounds.y[i]);
@@ -254,7 +254,8 @@ fn no_drifting_one_does(game: &Game, best: &[f64], params: &Params<Ball>) {
             u.iter_mut().for_each(|u| *u *= RADIUS / size.max(1e-9));
             u
         };
-        from(&corner)
+        let corners: Vec<Vec<f64>> = (0..200).step_by(block).map(corner).collect();
+        from(&|t| corners[t / block].clone())
     };
     let paths = [
         from(&|_| best.to_vec()),
