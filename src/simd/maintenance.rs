@@ -3,8 +3,6 @@
 
 #![allow(clippy::needless_range_loop, reason = "lanes of several arrays at a time")]
 
-use core::array::from_fn;
-
 use super::body::{LANES, Lanes, WIDTH};
 use super::float::{Float, Processor};
 
@@ -104,8 +102,12 @@ fn merge_costs<P: Processor, S: Float>(
     let (one, two, four) = (S::UNIT, S::from_f64(2.0), S::from_f64(4.0));
     let tiny = S::from_f64(1e-6);
     let (steep, half) = (S::from_f64(0.05), S::from_f64(0.5));
-    // Stage by stage, so that each is a plain loop that the compiler turns into vectors.
-    let r: [S; LANES] = from_fn(|k| (one / ratio[k]).sqrt());
+    // Stage by stage, so that each is a plain loop that the compiler turns into vectors. Not by `from_fn`: in a crate of several
+    // units its closure is a function of its own, of no level, where a fused multiply-add is a library call.
+    let mut r = [one; LANES];
+    for k in 0..LANES {
+        r[k] = (one / ratio[k]).sqrt();
+    }
     let mut x = [one; LANES];
     for _ in 0..NEWTON {
         for k in 0..LANES {
@@ -121,7 +123,8 @@ fn merge_costs<P: Processor, S: Float>(
             x[k] = next.at_most(one).at_least(S::ZERO);
         }
     }
-    from_fn(|k| {
+    let mut costs = [one; LANES];
+    for k in 0..LANES {
         let q = r[k] * (-log[k] * x[k]).exp::<P>();
         let rho = cross[k] * r[k];
         let whole = (one + q * q + two * rho * q).at_least(tiny);
@@ -133,8 +136,9 @@ fn merge_costs<P: Processor, S: Float>(
         let gone_n = (twice * of_n).exp_m1::<P>();
         let lost = (twice * h * g).exp_m1::<P>();
         let both = (-log[k] * (of_m + of_n)).exp::<P>();
-        two * cross[k] * both * lost - gone_m - gone_n * ratio[k]
-    })
+        costs[k] = two * cross[k] * both * lost - gone_m - gone_n * ratio[k];
+    }
+    costs
 }
 
 /// Of all vectors, what it takes to merge one of them, m, with another.
