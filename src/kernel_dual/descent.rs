@@ -7,6 +7,7 @@
 //!   these step in pairs, as in Platt (1998). Who may fall is worth asking even where its own slope says rise: only the
 //!   difference of the two counts. With a constant of 3 that takes 0.4 to 0.6 of the time of single steps, and where all
 //!   kernel values are nearly 1 a hundredth of it and less (`benches/kernels.py --only intercept`).
+//! * Once a sweep it is asked who would gain far more beside the best one than that alone (`companion.rs`).
 //! * Kernel values are computed as rows are needed: those of the next step with those of some others that promise most.
 //! * Those with the largest shares take part ([`Descent::working`] of them). Of these, who stands at an end of [0, 1] and will
 //!   stay there, as far as the present slopes tell, is put aside. Once the others are done, all slopes are made up for, and
@@ -66,8 +67,8 @@ pub(super) struct Descent<S> {
     factor: Vec<f64>,
     curvature: Vec<f64>,
     /// Who takes part, and of these the slopes as they are now, dual variables, inverse curvatures, weights with signs.
-    active: Vec<u32>,
-    now: Vec<f64>,
+    pub active: Vec<u32>,
+    pub now: Vec<f64>,
     narrow: Vec<f32>,
     inverse: Vec<f32>,
     weight: Vec<f32>,
@@ -92,6 +93,8 @@ pub(super) struct Descent<S> {
     /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
     looked: usize,
     synced: usize,
+    /// Steps when nobody was found that would gain far more beside the best one.
+    accompanied: usize,
 }
 
 impl<S: Scalar> Descent<S> {
@@ -124,6 +127,17 @@ impl<S: Scalar> Descent<S> {
         self.near.clear(stride, self.active.len());
     }
 
+    /// Of the k-th, with such a slope.
+    pub fn coordinate(&self, k: usize, slope: f64) -> Coordinate {
+        Coordinate {
+            slope,
+            old: self.a[k],
+            low: if self.sign[k] < 0.0 { -1.0 } else { 0.0 },
+            curvature: self.curvature[k],
+            factor: self.factor[k],
+        }
+    }
+
     /// Whose step promises most, and how much.
     fn best(&self) -> (usize, f64) {
         let Steepest { at, gain, .. } = self.next;
@@ -131,7 +145,7 @@ impl<S: Scalar> Descent<S> {
         at.into_iter().zip(gain).fold((at[0], gain[0]), better)
     }
 
-    fn all_take_part(&self) -> bool {
+    pub fn all_take_part(&self) -> bool {
         self.active.len() == self.a.len()
     }
 
@@ -232,6 +246,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             swept: 0,
             looked: 0,
             synced: usize::MAX,
+            accompanied: 0,
         };
         descent.start = self.regroup(&mut descent, &self.weights(data, set));
         descent
@@ -297,6 +312,27 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 return Ok(false);
             }
             left -= 1;
+            if descent.steps >= descent.accompanied + descent.active.len()
+                && descent.can_step(&job.among, descent.active[at] as usize)
+            {
+                if let Some(other) = self.companion(&job.among, descent, at)? {
+                    let k = descent.active[other] as usize;
+                    if !descent.can_step(&job.among, k) {
+                        job.wanted = vec![k];
+                        if job.in_step {
+                            return Ok(false);
+                        }
+                        self.fetch_wanted(data, job, descent)?;
+                    }
+                    let moved = self.step(&job.among, descent, &[at, other], true)?;
+                    descent.steps += 2;
+                    if !moved {
+                        descent.accompanied = descent.steps;
+                    }
+                    continue;
+                }
+                descent.accompanied = descent.steps;
+            }
             // The best of the same part that goes the other way, and that of the other part that goes this one.
             let first = descent.next.at.iter().position(|other| *other == at).unwrap_or(0);
             let pairs = self.alike();
@@ -336,7 +372,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     count += 1;
                 }
             }
-            let moved = self.step(&job.among, descent, &places[..count])?;
+            let moved = self.step(&job.among, descent, &places[..count], pairs)?;
             left = left.saturating_sub(count - 1);
             descent.steps += count;
             if !moved {
@@ -456,6 +492,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         among: &Among<S>,
         descent: &mut Descent<S>,
         places: &[usize],
+        pairs: bool,
     ) -> Result<bool, Error> {
         let all = descent.all_take_part();
         let Descent { now, narrow, inverse, weight, near, active, .. } = descent;
@@ -487,7 +524,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             };
             let one = coordinate(done);
-            let (new, gain) = if self.alike() && done + 1 < places.len() {
+            let (new, gain) = if pairs && done + 1 < places.len() {
                 best_of_two(one, coordinate(done + 1), rows[done + 1][places[done]].to_f64())
             } else {
                 one.best_alone()
@@ -602,42 +639,4 @@ fn promising<S: Scalar>(
     there.into_iter().for_each(|l| descent.lacking[l] = 0.0);
     let needed = needed.iter().map(|&at| descent.active[at] as usize);
     needed.chain(others.into_iter().map(|(_, k)| k)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use rand_pcg::Pcg64;
-    use rand_pcg::rand_core::Rng;
-
-    use crate::{Binary, Dense, Examples, Hinge, Kernel, KernelAscent};
-
-    /// Kernel values that are all but equal, labels of noise, all but a few dual variables at an end: each example steps a
-    /// few times, not thousands. In pieces of n steps each; with single steps, or where the second of a pair must gain by its own
-    /// step, there are hundreds of them.
-    #[test]
-    fn what_kernel_values_have_in_common_costs_nothing() {
-        let (n, d) = (1000, 5);
-        let mut numbers = Pcg64::new(3, 0);
-        let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let x: Vec<f64> = (0..n * d).map(|_| 3.0 * uniform()).collect();
-        let y: Vec<u32> = (0..n).map(|_| u32::from(uniform() < 0.5)).collect();
-        let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None).expect("examples");
-        let loss = Binary { loss: Hinge, positive: 1 };
-        for constant in [0.0, 3.0] {
-            for c in [10.0, 1000.0] {
-                let (kernel, lambda) = (Kernel::Rbf { gamma: 1e-4 }, 1.0 / (c * n as f64));
-                let ascent = KernelAscent::new(kernel, loss, lambda, &data, 1 << 26);
-                let mut ascent = ascent.expect("ascent").with_constant(constant).expect("constant");
-                let mut pieces = 0;
-                loop {
-                    let found = ascent.advance(&data, 1e-3, n).expect("finite");
-                    if found.is_some_and(|found| found.relative_gap() <= 1e-3) {
-                        break;
-                    }
-                    pieces += 1;
-                    assert!(pieces < 20, "constant {constant}, C = {c}");
-                }
-            }
-        }
-    }
 }

@@ -33,6 +33,7 @@
 
 mod blocks;
 mod cells;
+mod companion;
 mod contest;
 mod descent;
 mod face;
