@@ -61,7 +61,8 @@ mod tests {
     use rand_pcg::Pcg64;
     use rand_pcg::rand_core::Rng;
 
-    use crate::{Binary, Dense, Examples, Hinge, Kernel, KernelAscent};
+    use super::super::pair::tests::pieces;
+    use crate::{Dense, Examples, Kernel};
 
     /// A third of the rows the same but for a rounding, or to the last bit, one in ten labels wrong: each example steps a few
     /// times, not thousands of times, however large C is. In pieces of n steps each; without companions there are hundreds.
@@ -78,8 +79,8 @@ mod tests {
                     x[i * d + j] = x[j] + (spread * uniform()) as f32;
                 }
             }
-            let data = Examples::new(Dense::new(&x, n, d).expect("rows"), &y, None);
-            let data = data.expect("examples");
+            let rows = Dense::new(&x, n, d).expect("rows");
+            let data = Examples::new(rows, &y, None).expect("examples");
             let cubic = Kernel::Poly { gamma: 1.0, coef0: 1.0, degree: 3 };
             for (kernel, c) in [
                 (Kernel::Rbf { gamma: 1.0 }, 1e2),
@@ -87,19 +88,8 @@ mod tests {
                 (cubic, 1e2),
                 (cubic, 1e4),
             ] {
-                let (loss, lambda) =
-                    (Binary { loss: Hinge, positive: 1 }, 1.0 / (c * f64::from(n as u32)));
-                let mut ascent =
-                    KernelAscent::new(kernel, loss, lambda, &data, 1 << 26).expect("ascent");
-                let mut pieces = 0;
-                loop {
-                    let found = ascent.advance(&data, 1e-2, n).expect("finite");
-                    if found.is_some_and(|found| found.relative_gap() <= 1e-2) {
-                        break;
-                    }
-                    pieces += 1;
-                    assert!(pieces < 30, "{kernel:?}, C = {c}, spread {spread}");
-                }
+                let pieces = pieces(kernel, (c, 0.0), &data, 1e-2, 30);
+                assert!(pieces < 30, "{kernel:?}, C = {c}, spread {spread}");
             }
         }
     }

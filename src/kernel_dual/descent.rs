@@ -319,12 +319,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     let k = descent.active[other] as usize;
                     if !descent.can_step(&job.among, k) {
                         job.wanted = vec![k];
+                        left = left.saturating_sub(1);
                         if job.in_step {
                             return Ok(false);
                         }
                         self.fetch_wanted(data, job, descent)?;
                     }
                     let moved = self.step(&job.among, descent, &[at, other], true)?;
+                    left = left.saturating_sub(1);
                     descent.steps += 2;
                     if !moved {
                         descent.accompanied = descent.steps;
@@ -485,7 +487,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.means.alike(self.kernel.by)
     }
 
-    /// Steps of a few who take part, one after the other or in pairs, of which the slopes of all learn then. Says whether any
+    /// Steps of a few who take part, one after the other or in `pairs`, of which the slopes of all learn then. Says whether any
     /// has moved.
     fn step(
         &self,
@@ -495,9 +497,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         pairs: bool,
     ) -> Result<bool, Error> {
         let all = descent.all_take_part();
-        let Descent { now, narrow, inverse, weight, near, active, .. } = descent;
         let row = |k: usize| among.row(&self.cached, k);
         if !all {
+            let Descent { near, active, .. } = &mut *descent;
             for &at in places {
                 let k = active[at] as usize;
                 near.find(k, || row(k), active)?;
@@ -505,23 +507,17 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let mut rows: [&[S]; CANDIDATES] = [&[]; CANDIDATES];
         for (out, &at) in rows.iter_mut().zip(places) {
-            let k = active[at] as usize;
-            *out = if all { row(k) } else { near.row(k) };
+            let k = descent.active[at] as usize;
+            *out = if all { row(k) } else { descent.near.row(k) };
         }
         let mut changes = [0.0; CANDIDATES];
         let mut done = 0;
         while done < places.len() {
             let coordinate = |i: usize| {
-                let k = active[places[i]] as usize;
                 let before = changes[..done].iter().zip(rows);
                 let before = before.map(|(c, row)| c * row[places[i]].to_f64()).sum::<f64>();
-                Coordinate {
-                    slope: now[places[i]] - before,
-                    old: descent.a[k],
-                    low: if descent.sign[k] < 0.0 { -1.0 } else { 0.0 },
-                    curvature: descent.curvature[k],
-                    factor: descent.factor[k],
-                }
+                let k = descent.active[places[i]] as usize;
+                descent.coordinate(k, descent.now[places[i]] - before)
             };
             let one = coordinate(done);
             let (new, gain) = if pairs && done + 1 < places.len() {
@@ -532,16 +528,16 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             descent.dual += self.lambda * self.len() as f64 * gain;
             for new in new.into_iter().flatten() {
                 let at = places[done];
-                let k = active[at] as usize;
+                let k = descent.active[at] as usize;
                 changes[done] = descent.factor[k] * (new - descent.a[k]);
                 descent.a[k] = new;
-                narrow[at] = new as f32;
+                descent.narrow[at] = new as f32;
                 done += 1;
             }
         }
         let (changes, rows) = (&changes[..places.len()], &rows[..places.len()]);
-        let both = self.alike();
-        descent.next = S::descend(changes, rows, now, [narrow, inverse, weight], both);
+        let Descent { now, narrow, inverse, weight, .. } = descent;
+        descent.next = S::descend(changes, rows, now, [narrow, inverse, weight], self.alike());
         Ok(changes.iter().any(|change| *change != 0.0))
     }
 
