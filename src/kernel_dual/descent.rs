@@ -312,7 +312,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 return Ok(false);
             }
             left -= 1;
-            if descent.steps >= descent.accompanied + descent.active.len()
+            let pairs = self.alike();
+            if !pairs
+                && descent.steps >= descent.accompanied + descent.active.len()
                 && descent.can_step(&job.among, descent.active[at] as usize)
             {
                 if let Some(other) = self.companion(&job.among, descent, at)? {
@@ -337,7 +339,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
             // The best of the same part that goes the other way, and that of the other part that goes this one.
             let first = descent.next.at.iter().position(|other| *other == at).unwrap_or(0);
-            let pairs = self.alike();
             let (other, promise) = (descent.next.at[first ^ 2], descent.next.gain[first ^ 2]);
             let both = [at, other];
             let needed = if pairs && promise > f64::NEG_INFINITY { &both[..] } else { &both[..1] };
