@@ -93,8 +93,8 @@ pub(super) struct Descent<S> {
     /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
     looked: usize,
     synced: usize,
-    /// Steps when nobody was found that would gain far more beside the best one.
-    accompanied: usize,
+    /// Steps when the last rest from asking for companions began.
+    rested: usize,
 }
 
 impl<S: Scalar> Descent<S> {
@@ -152,6 +152,16 @@ impl<S: Scalar> Descent<S> {
     /// Whether the k-th can step without another kernel value.
     fn can_step(&self, among: &Among<S>, k: usize) -> bool {
         if self.near.computes && !self.all_take_part() { self.near.has(k) } else { among.has(k) }
+    }
+
+    /// Whether it is time to ask who would go with the best one: after a rest of one sweep, and for one at most. Where everybody
+    /// has a companion at every step, steps with them lead no further than others, and finding them doubles their price.
+    fn asks_for_companions(&mut self) -> bool {
+        let (since, sweep) = (self.steps - self.rested, self.active.len());
+        if since >= 2 * sweep {
+            self.rested = self.steps;
+        }
+        (sweep..2 * sweep).contains(&since)
     }
 
     /// Who should take part, given the shares of all.
@@ -246,7 +256,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             swept: 0,
             looked: 0,
             synced: usize::MAX,
-            accompanied: 0,
+            rested: 0,
         };
         descent.start = self.regroup(&mut descent, &self.weights(data, set));
         descent
@@ -313,8 +323,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
             left -= 1;
             let pairs = self.alike();
-            if !pairs
-                && descent.steps >= descent.accompanied + descent.active.len()
+            if descent.asks_for_companions()
                 && descent.can_step(&job.among, descent.active[at] as usize)
             {
                 if let Some(other) = self.companion(&job.among, descent, at)? {
@@ -331,11 +340,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     left = left.saturating_sub(1);
                     descent.steps += 2;
                     if !moved {
-                        descent.accompanied = descent.steps;
+                        descent.rested = descent.steps;
                     }
                     continue;
                 }
-                descent.accompanied = descent.steps;
+                descent.rested = descent.steps;
             }
             // The best of the same part that goes the other way, and that of the other part that goes this one.
             let first = descent.next.at.iter().position(|other| *other == at).unwrap_or(0);
