@@ -50,7 +50,8 @@ class Unlimited(Room):
             pass
         if fit.outcome == "stalled":
             after = "steps of dual ascent without progress"
-            warn_of_gap(after, machine.tol or 0.0, run, True, stacklevel=6)
+            advice = "Scale the features (StandardScaler), or increase alpha or tol"
+            warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
         certified = positive and machine._has_certificate() and machine.tol is not None
         if fit.outcome == "exhausted" and certified:
             after = f"max_iter={machine.max_iter} epoch{'s' if machine.max_iter > 1 else ''}"

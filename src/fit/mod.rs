@@ -80,10 +80,9 @@ const SHORT_LEAP_AFTER: usize = 2;
 const FAR: f64 = 10.0;
 const MOST: f64 = 0.5;
 
-/// Steps of dual ascent with kernels that may pass without the dual value going up by a part of the gap, or of itself, of
-/// [`STALLED`].
-const STEPS: usize = 100;
-const STALLED: f64 = 1e-3;
+/// Steps of dual ascent with kernels that may pass without the dual value going up by such a part of the gap, or of itself:
+/// where that is no more than a rounding, few will do.
+const STALLED: [(usize, f64); 2] = [(100, 1e-3), (10, 1e-9)];
 
 /// A relative gap of kernel problems that consists of roundings: there is nothing left to do.
 const ROUNDINGS: f64 = 1e-13;
@@ -128,8 +127,8 @@ pub(crate) struct Course {
     /// What dual ascent had come to, where averaged Pegasos is to do better.
     given_up: Option<Certificate>,
     watch: Watch,
-    /// The bound [`STEPS`] steps ago.
-    bound: f64,
+    /// The dual value so many steps ago as [`STALLED`] says.
+    bounds: [f64; STALLED.len()],
 }
 
 const UNKNOWN: Certificate = Certificate { primal: f64::NAN, dual: f64::NAN };
@@ -154,7 +153,7 @@ impl Course {
             stopped: false,
             given_up: None,
             watch,
-            bound: f64::NEG_INFINITY,
+            bounds: [f64::NEG_INFINITY; STALLED.len()],
         }
     }
 
@@ -406,13 +405,15 @@ impl Course {
                 return Ok(self.end_of_epoch(State::Over(Outcome::Reached)));
             }
             let mut next = State::Start;
-            if self.epochs.is_multiple_of(STEPS) {
-                // The objective may go up and down, the dual only up; and where C is large, most of the gap may long be the
-                // objective's.
-                if dual - self.bound <= STALLED * gap.min(dual) {
-                    next = State::Over(Outcome::Stalled);
+            for ((steps, least), bound) in STALLED.into_iter().zip(&mut self.bounds) {
+                if self.epochs.is_multiple_of(steps) {
+                    // The objective may go up and down, the dual only up; and where C is large, most of the gap may long be
+                    // the objective's.
+                    if dual - *bound <= least * gap.min(dual) {
+                        next = State::Over(Outcome::Stalled);
+                    }
+                    *bound = dual;
                 }
-                self.bound = dual;
             }
             return Ok(self.end_of_epoch(next));
         }

@@ -40,7 +40,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::{Error, ErrorKind, threads};
+use crate::{Error, ErrorKind, Progress, threads};
 
 pyo3::create_exception!(
     pegasos,
@@ -88,14 +88,18 @@ fn first_of(multiplications: usize) -> usize {
 /// By how much a piece may be larger than the one before.
 const GROWTH: usize = 32;
 
-/// What a piece of work leaves to be done.
+/// How long parts of a fit follow one another before anybody else is attended to: to go to the threads of a pool and back takes
+/// longer than tiny ones do.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// What a piece of work, which has done so much, leaves to be done.
 enum Left {
-    /// More: so much was done.
+    /// More.
     More(usize),
     /// More, of which nobody knows how long it takes.
-    Other,
+    Other(usize),
     /// Nothing.
-    None,
+    None(usize),
 }
 
 /// Calls `piece(size)` with the interpreter released until nothing is left, with a size that makes a call take about
@@ -115,21 +119,41 @@ fn work(
         });
         let left = left.map_err(defect)??;
         py.check_signals()?;
+        let (Left::More(done) | Left::Other(done) | Left::None(done)) = left;
+        if done > 0 {
+            progress(done)?;
+        }
         match left {
-            Left::None => return Ok(()),
-            Left::Other => size = FIRST,
-            Left::More(done) => {
-                if done > 0 {
-                    progress(done)?;
-                }
-                // `took` is without the time that the interpreter was waited for, which no smaller piece would shorten.
-                if took < PIECE / 2 {
-                    let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
-                    size = size.saturating_mul((fits as usize).clamp(2, GROWTH));
-                } else if took > PIECE {
-                    size = (size / 2).max(1);
-                }
+            Left::None(_) => return Ok(()),
+            Left::Other(_) => size = FIRST,
+            // `took` is without the time that the interpreter was waited for, which no smaller piece would shorten.
+            Left::More(_) if took < PIECE / 2 => {
+                let fits = PIECE.as_nanos() / (2 * took.as_nanos()).max(1);
+                size = size.saturating_mul((fits as usize).clamp(2, GROWTH));
             }
+            Left::More(_) if took > PIECE => size = (size / 2).max(1),
+            Left::More(_) => {}
+        }
+    }
+}
+
+/// Parts of a fit, which `part(size)` does, for [`AT_ONCE`] or until an epoch is over; and how the last one ended.
+fn go_on(
+    mut size: usize,
+    mut part: impl FnMut(usize) -> Result<Progress, Error>,
+) -> Result<(Left, Progress), Error> {
+    let (start, mut done, mut other) = (Instant::now(), 0, false);
+    loop {
+        let progress = part(size)?;
+        let Progress::Going { rows, anew } = progress else {
+            return Ok((Left::None(done), progress));
+        };
+        done += rows;
+        if anew {
+            (other, size) = (true, FIRST);
+        }
+        if start.elapsed() >= AT_ONCE {
+            return Ok((if other { Left::Other(done) } else { Left::More(done) }, progress));
         }
     }
 }
@@ -153,7 +177,7 @@ fn in_pieces(
         let end = at + size.min(n - at);
         piece(at..end)?;
         at = end;
-        Ok(if at < n { Left::More(size) } else { Left::None })
+        Ok(if at < n { Left::More(size) } else { Left::None(0) })
     })
 }
 

@@ -11,7 +11,7 @@ use super::examples::{Examples, Number, View};
 use super::linear::{Targets, margin_loss};
 use super::metric::Metric;
 use super::trainer::{Frozen, Trainer};
-use super::{FIRST, Left, Pool, in_pieces, lock, numbers, unknown, work};
+use super::{FIRST, Left, Pool, go_on, in_pieces, lock, numbers, unknown, work};
 use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
 use crate::span::Factor;
 use crate::{AnyLoss, CrammerSinger, Error, Loss, Multiclass, Versus, memory};
@@ -119,7 +119,7 @@ fn problem<S: Number>(
     let mut factor = py.detach(|| Factor::of(model))?;
     work(py, FIRST, &mut |_| Ok(()), &mut |panels| {
         let more = pool.run(|| (0..panels).all(|_| factor.advance()));
-        Ok(if more { Left::More(0) } else { Left::None })
+        Ok(if more { Left::More(0) } else { Left::None(0) })
     })?;
     let made = py.detach(|| {
         let mut span = factor.span()?;
@@ -273,11 +273,8 @@ impl Refit {
         };
         work(py, FIRST, &mut tell, &mut |size| {
             let problem = &mut **lock(&self.problem);
-            Ok(match pool.run(|| problem.advance(&mut solving, view, size))? {
-                Progress::Going { anew: true, .. } => Left::Other,
-                Progress::Going { rows, .. } => Left::More(rows),
-                Progress::Epoch(_) | Progress::Over(_) => Left::None,
-            })
+            let part = |size| problem.advance(&mut solving, view, size);
+            Ok(pool.run(|| go_on(size, part))?.0)
         })?;
         let Event { certificate, loss, visits } = solving.event();
         Ok((certificate.primal, certificate.dual, loss, visits, most))

@@ -55,7 +55,7 @@ pub(super) fn once<T: Send>(
     let mut result = None;
     work(py, 1, &mut |_| Ok(()), &mut |_| {
         result = Some(f()?);
-        Ok(Left::None)
+        Ok(Left::None(0))
     })?;
     match result {
         Some(result) => Ok(result),
@@ -164,7 +164,7 @@ impl Svmlight {
             let mut parser = lock(&self.parser);
             let parser = parser.as_mut().ok_or_else(handed_out)?;
             let more = either!(parser, parser => parser.settle(size));
-            Ok(if more { Left::More(size) } else { Left::None })
+            Ok(if more { Left::More(size) } else { Left::None(0) })
         })?;
         Ok(match lock(&self.parser).take().ok_or_else(handed_out)? {
             Either::F32(parser) => arrays(py, finished(py, parser)?),

@@ -15,7 +15,7 @@ use super::hasher::Hasher;
 use super::linear::{Start, Targets};
 use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
-use super::{FIRST, Left, Pool, choice, first_of, in_pieces, lock, numbers, work};
+use super::{FIRST, Pool, choice, first_of, go_on, in_pieces, lock, numbers, work};
 use super::{kernel, linear, single};
 use crate::fit::Course;
 use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
@@ -561,20 +561,17 @@ impl Fit {
                 })
             };
             let problem = &mut **lock(&trainer.problem);
-            let (progress, now) =
-                pool.run(|| problem.on(view)?.advance(course, &mut order, size))?;
-            Ok(match progress {
-                Progress::Going { rows, anew } => {
-                    mistakes.fetch_add(now.saturating_sub(seen), Ordering::Relaxed);
-                    seen = now;
-                    if anew { Left::Other } else { Left::More(rows) }
-                }
-                Progress::Epoch(_) => Left::None,
-                Progress::Over(_) => {
-                    over = true;
-                    Left::None
-                }
-            })
+            let mut now = seen;
+            let part = |size| {
+                let (progress, all) = problem.on(view)?.advance(course, &mut order, size)?;
+                now = all;
+                Ok(progress)
+            };
+            let (left, last) = pool.run(|| go_on(size, part))?;
+            mistakes.fetch_add(now.saturating_sub(seen), Ordering::Relaxed);
+            seen = now;
+            over = matches!(last, Progress::Over(_));
+            Ok(left)
         })?;
         Ok(!over)
     }

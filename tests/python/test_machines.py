@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from conftest import papers_kernel
@@ -234,3 +236,16 @@ def test_a_way_that_there_is_not() -> None:
         machine(multi_class="pairs").fit(X, y)
     with pytest.raises(ValueError, match="decision_function_shape"):
         machine(decision_function_shape="both").fit(X, y)
+
+
+def test_where_roundings_are_all_that_is_left_it_ends() -> None:
+    """Kernel values of 1e14, an objective of 1e-12: scores are not known to what the gap is, however many steps are made."""
+    X, y = load_wine(return_X_y=True)
+    machine = KernelPegasosClassifier(
+        alpha=1 / (100 * len(y)), solver="dual", kernel="poly", gamma=1 / 13, coef0=1.0, multi_class="crammer_singer", max_iter=1000
+    )
+    with pytest.warns(ConvergenceWarning, match="without progress.*Scale the features"):
+        machine.fit(X, y)
+    assert machine.n_iter_ < 50 and machine.score(X, y) == 1.0
+    scaled = machine.fit(StandardScaler().fit_transform(X), y)
+    assert scaled.duality_gap_ <= 1e-3 * scaled.objective_
