@@ -181,6 +181,9 @@ fn in_pieces(
     })
 }
 
+/// Fewer multiplications one thread does while others wake up.
+const LITTLE: usize = 1 << 20;
+
 /// The threads of a call.
 struct Pool(Option<Arc<rayon::ThreadPool>>);
 
@@ -189,6 +192,13 @@ impl Pool {
     fn new(threads: usize, count: usize) -> PyResult<Self> {
         let threads = threads.min(count);
         Ok(Pool(if threads > 1 { Some(pool(threads)?) } else { None }))
+    }
+
+    /// For `n` rows, each of which takes so many multiplications: so many, or one where that is soon done. Nothing in between,
+    /// as one pool is kept, which calls of all sizes share.
+    fn of_rows(threads: usize, n: usize, multiplications: usize) -> PyResult<Self> {
+        let little = n.saturating_mul(multiplications) < LITTLE;
+        Pool::new(threads, if little { 1 } else { n })
     }
 
     /// Calls `f`, whose tasks are done by these threads.

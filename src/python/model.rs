@@ -146,7 +146,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (n, outputs) = (rows.n_rows(), self.0.outputs());
         let mut scores = memory::zeros("the scores", &[n, outputs])?;
-        let pool = Pool::new(threads, n)?;
+        let pool = Pool::of_rows(threads, n, self.0.cost())?;
         in_pieces(py, first_of(self.0.cost()), n, &mut |piece| {
             let out = &mut scores[piece.start * outputs..piece.end * outputs];
             pool.run(|| self.0.write_scores(rows, piece, out))

@@ -437,8 +437,10 @@ fn scores<S: Number>(
     let (n, outputs) = (data.len(), model.outputs());
     let scoring = py.detach(|| model.scoring(data.rows()))?;
     let mut scores = memory::zeros("the scores", &[n, outputs])?;
-    let tasks = if let crate::Frozen::Linear(_) = model { n / FEW } else { usize::MAX };
-    let pool = Pool::new(threads, tasks)?;
+    let pool = match model {
+        crate::Frozen::Linear(_) => Pool::new(threads, n / FEW)?,
+        crate::Frozen::Kernel(_) => Pool::of_rows(threads, n, scoring.cost())?,
+    };
     in_pieces(py, first_of(scoring.cost()), n, &mut |piece| {
         let out = &mut scores[piece.start * outputs..piece.end * outputs];
         pool.run(|| scoring.scores(piece, out))
