@@ -239,13 +239,14 @@ def test_a_way_that_there_is_not() -> None:
 
 
 def test_where_roundings_are_all_that_is_left_it_ends() -> None:
-    """Kernel values of 1e14, an objective of 1e-12: scores are not known to what the gap is, however many steps are made."""
+    """Kernel values of up to 1e16, an objective of 1e-12: scores are not known to what the gap is, however many steps are made."""
     X, y = load_wine(return_X_y=True)
-    machine = KernelPegasosClassifier(
-        alpha=1 / (100 * len(y)), solver="dual", kernel="poly", gamma=1 / 13, coef0=1.0, multi_class="crammer_singer", max_iter=1000
+    model = machine(
+        alpha=1 / (100 * len(y)), solver="dual", kernel="poly", gamma=1 / 13, coef0=1.0, multi_class="crammer_singer", tol=1e-3
     )
     with pytest.warns(ConvergenceWarning, match="without progress.*Scale the features"):
-        machine.fit(X, y)
-    assert machine.n_iter_ < 50 and machine.score(X, y) == 1.0
-    scaled = machine.fit(StandardScaler().fit_transform(X), y)
+        model.fit(X, y)
+    assert model.n_iter_ < 50 and model.score(X, y) == 1.0
+    # What the warning says helps.
+    scaled = model.fit(StandardScaler().fit_transform(X), y)
     assert scaled.duality_gap_ <= 1e-3 * scaled.objective_
