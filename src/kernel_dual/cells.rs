@@ -151,7 +151,7 @@ impl<S: Scalar> Cells<S> {
     }
 
     /// Makes sure of the kernel values of a place; the set must have them.
-    fn bring(&mut self, at: usize, among: &Among<S>, cached: &Cached<S>) {
+    pub fn bring(&mut self, at: usize, among: &Among<S>, cached: &Cached<S>) {
         if self.slots[at] == NOWHERE {
             let row = among.row(cached, self.member(at));
             self.slots[at] = self.rows.len();

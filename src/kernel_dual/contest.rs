@@ -51,11 +51,11 @@ const ROUNDING: f64 = 1e-14;
 /// A contest under way.
 #[derive(Clone, Debug)]
 pub(super) struct Contest<S> {
-    cells: Cells<S>,
+    pub cells: Cells<S>,
     /// By example, of its weight, what a dual variable of 1 is in w, and that times k(x, x).
     weights: Vec<f64>,
-    factor: Vec<f64>,
-    curvature: Vec<f64>,
+    pub factor: Vec<f64>,
+    pub curvature: Vec<f64>,
     /// Dual variables at the beginning.
     before: Vec<f64>,
     first: f64,
@@ -157,6 +157,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             *left -= 1;
             if contest.steps >= count {
                 (contest.steps, contest.sweeps) = (0, contest.sweeps + 1);
+                if contest.sweeps > EASY {
+                    let pairs = self.go_in_pairs(data, job, contest)?;
+                    *left = left.saturating_sub(pairs);
+                }
                 let work = self.see_all(data, job, contest)?;
                 *left = left.saturating_sub(work);
             }
@@ -189,7 +193,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// The shares of those in a contest, and whose they are.
-    fn shares_in(&self, contest: &Contest<S>) -> Vec<(f64, u32)> {
+    pub(super) fn shares_in(&self, contest: &Contest<S>) -> Vec<(f64, u32)> {
         let (mut scores, mut a, mut coef) = (Vec::new(), Vec::new(), vec![0.0; self.outputs()]);
         let shares = contest.weights.iter().enumerate().map(|(e, weight)| {
             contest.cells.read(e, &mut scores, &mut a);

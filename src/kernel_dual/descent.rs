@@ -14,6 +14,7 @@
 //!   who takes part is chosen anew. So a step costs as much as there are examples that matter.
 //! * Source: greedy steps as in Platt (1998), shrinking as in Joachims (1999).
 
+use super::companion::Asked;
 use super::near::Near;
 use super::pair::{Coordinate, best_of_two};
 use super::trail::{Point, Trail};
@@ -86,7 +87,7 @@ pub(super) struct Descent<S> {
     working: usize,
     /// n times the dual value.
     dual: f64,
-    steps: usize,
+    pub steps: usize,
     /// Where the last sweeps among those who take part have led, and steps when the last one ended.
     trail: Trail,
     swept: usize,
@@ -94,7 +95,7 @@ pub(super) struct Descent<S> {
     looked: usize,
     synced: usize,
     /// Steps when the last rest from asking for companions began.
-    rested: usize,
+    pub rested: usize,
 }
 
 impl<S: Scalar> Descent<S> {
@@ -150,18 +151,8 @@ impl<S: Scalar> Descent<S> {
     }
 
     /// Whether the k-th can step without another kernel value.
-    fn can_step(&self, among: &Among<S>, k: usize) -> bool {
+    pub fn can_step(&self, among: &Among<S>, k: usize) -> bool {
         if self.near.computes && !self.all_take_part() { self.near.has(k) } else { among.has(k) }
-    }
-
-    /// Whether it is time to ask who would go with the best one: after a rest of one sweep, and for one at most. Where everybody
-    /// has a companion at every step, steps with them lead no further than others, and finding them doubles their price.
-    fn asks_for_companions(&mut self) -> bool {
-        let (since, sweep) = (self.steps - self.rested, self.active.len());
-        if since >= 2 * sweep {
-            self.rested = self.steps;
-        }
-        (sweep..2 * sweep).contains(&since)
     }
 
     /// Who should take part, given the shares of all.
@@ -322,30 +313,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 return Ok(false);
             }
             left -= 1;
-            let pairs = self.alike();
-            if descent.asks_for_companions()
-                && descent.can_step(&job.among, descent.active[at] as usize)
-            {
-                if let Some(other) = self.companion(&job.among, descent, at)? {
-                    let k = descent.active[other] as usize;
-                    if !descent.can_step(&job.among, k) {
-                        job.wanted = vec![k];
-                        left = left.saturating_sub(1);
-                        if job.in_step {
-                            return Ok(false);
-                        }
-                        self.fetch_wanted(data, job, descent)?;
-                    }
-                    let moved = self.step(&job.among, descent, &[at, other], true)?;
-                    left = left.saturating_sub(1);
-                    descent.steps += 2;
-                    if !moved {
-                        descent.rested = descent.steps;
-                    }
-                    continue;
-                }
-                descent.rested = descent.steps;
+            match self.go_with_companion(data, job, descent, at, &mut left)? {
+                Asked::Nobody => {}
+                Asked::Waits => return Ok(false),
+                Asked::Went => continue,
             }
+            let pairs = self.alike();
             // The best of the same part that goes the other way, and that of the other part that goes this one.
             let first = descent.next.at.iter().position(|other| *other == at).unwrap_or(0);
             let (other, promise) = (descent.next.at[first ^ 2], descent.next.gain[first ^ 2]);
@@ -463,7 +436,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Makes sure of the kernel values that steps wait for.
-    fn fetch_wanted(
+    pub(super) fn fetch_wanted(
         &self,
         data: &Examples<'_, S>,
         job: &mut Job<S>,
@@ -499,7 +472,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Steps of a few who take part, one after the other or in `pairs`, of which the slopes of all learn then. Says whether any
     /// has moved.
-    fn step(
+    pub(super) fn step(
         &self,
         among: &Among<S>,
         descent: &mut Descent<S>,
