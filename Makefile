@@ -22,7 +22,7 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	cargo test --locked --features ndarray
 	PEGASOS_SIMD=baseline cargo test --locked --features ndarray --lib --test rust --test memory
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 quick: $(BIN)/maturin
 	rm -f .venv/*.stamp

@@ -7,6 +7,7 @@ import sys
 from itertools import combinations, product
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -63,6 +64,11 @@ def every_pair(**values):
         cases.append([choices[k][case[k]] for k in range(len(names))])
     words = [[getattr(value, "__name__", str(value)) for value in case] for case in cases]
     return pytest.mark.parametrize(names, cases, ids=map("-".join, words))
+
+
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: some tests wait, for timeouts and for processes that start."""
+    return joblib.cpu_count() + 1
 
 
 @pytest.fixture(autouse=True)
