@@ -139,6 +139,11 @@ impl<S: Scalar> Linear<S> {
         Linear::from_state(n_features, state)
     }
 
+    /// With such weights, outputs x features in row-major order, and these of the constant feature.
+    pub(crate) fn of(weights: Vec<S>, n_features: usize, b: Vec<f64>, constant: f64) -> Self {
+        Linear::measured(Weights::new(weights, b.len(), n_features), b, constant)
+    }
+
     /// With these weights, and nothing else, whose norm is computed.
     fn measured(v: Weights<S>, b: Vec<f64>, constant: f64) -> Self {
         let (scale, u, ub) = (Scaled::default(), None, Vec::new());

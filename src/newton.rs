@@ -20,12 +20,14 @@
 //!   line. The sum runs over a part of the examples where more have curvature than the directions need.
 //! * Cost: a pass over the data a step, another over the rows whose dual variable has moved, O(d^3) for the factors. Memory:
 //!   O(n + d^2).
+//! * Several outputs trained jointly: `joint.rs`.
 //! * A free intercept is one more weight without regularisation. Its derivative is 0 where the dual variables sum to 0, as they
 //!   must; features of dense rows are measured from their means, or a mean far from 0 would hide all else in the curvature.
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
 mod curvature;
+mod joint;
 
 use crate::examples::Examples;
 use crate::linear::Linear;
@@ -33,7 +35,8 @@ use crate::loss::{Loss, TOGETHER};
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 pub(crate) use curvature::solve;
-use curvature::{epochs_of_a_step, summed};
+use curvature::{Features, epochs_of_a_step, summed};
+use joint::Joint;
 
 /// Above this many weights factors and curvatures cost more than passes save.
 pub(crate) const MOST_WEIGHTS: usize = 256;
@@ -103,18 +106,9 @@ pub(crate) struct Descent {
     sums: (Vec<f64>, Vec<f64>),
     /// The mean square of every feature.
     squares: Vec<f64>,
-    mu: f64,
-    /// What of the gap is due to the gradient, where the last step began, if that was at this mu.
-    slack: f64,
-    /// How many times larger the last mu was, and steps since.
-    fall: f64,
-    at_this_mu: usize,
+    pace: Pace,
     /// w and scores where mu fell the last time.
     milestone: Option<(Vec<f64>, Vec<f64>)>,
-    damping: f64,
-    steps: usize,
-    /// How many of them have begun where all but the roundings was done.
-    exact: usize,
     best: Option<(f64, Point)>,
     /// The shape of what is looked for.
     shape: Linear<f64>,
@@ -123,6 +117,136 @@ pub(crate) struct Descent {
     /// The mean of the features where the intercept is free, and whether they are measured from it here.
     mean: Option<Vec<f64>>,
     centred: bool,
+}
+
+/// How mu falls and the damping goes, from step to step.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    mu: f64,
+    /// What of the gap is due to the gradient, where the last step began, if that was at this mu.
+    slack: f64,
+    /// How many times larger the last mu was, and steps since.
+    fall: f64,
+    at_this_mu: usize,
+    damping: f64,
+    steps: usize,
+    /// How many of them have begun where all but the roundings was done.
+    exact: usize,
+}
+
+impl Pace {
+    fn new(mu: f64) -> Self {
+        let (slack, fall, damping) = (f64::INFINITY, FALL, DAMPING);
+        Pace { mu, slack, fall, at_this_mu: 0, damping, steps: 0, exact: 0 }
+    }
+
+    /// Whether there is another step.
+    fn begins(&mut self) -> bool {
+        self.steps += 1;
+        self.steps <= MOST_STEPS
+    }
+
+    /// Whether only roundings are left of the gap, where `wanted` would do, for too long.
+    fn is_exact(&mut self, gap: f64, wanted: f64) -> bool {
+        self.exact += usize::from(gap.abs() <= EXACT * wanted);
+        self.exact > TRIES
+    }
+
+    /// Whether P_mu is at its minimum, for this gap, of which so much is due to the gradient, and the one that would do.
+    fn has_minimised(&mut self, gap: f64, slack: f64, wanted: f64) -> bool {
+        // Where the gap is small enough as soon as w is its image, a smaller mu would only lead away from that.
+        let is_near = gap <= 0.9 * wanted && slack < 0.5 * self.slack;
+        self.slack = slack;
+        slack <= 0.1 * gap && !is_near
+    }
+
+    /// A step has gone so far, in multiples of what was foreseen.
+    fn has_gone(&mut self, t: f64) {
+        self.at_this_mu += 1;
+        let times = if t > 0.5 {
+            EASIER
+        } else if t < 0.1 {
+            HARDER
+        } else {
+            1.0
+        };
+        self.damping = (self.damping * times).clamp(LEAST_DAMPING, DAMPING);
+    }
+
+    /// A smaller mu, for a gap so many times too large.
+    fn let_mu_fall(&mut self, too_large: f64) {
+        let fall = if self.at_this_mu <= FEW { self.fall * self.fall } else { FALL };
+        // The gap falls about as the square of mu.
+        self.fall = fall.min((2.0 * too_large).sqrt()).clamp(FALL, STEEPEST);
+        self.mu /= self.fall;
+        self.at_this_mu = 0;
+        self.slack = f64::INFINITY;
+    }
+}
+
+/// A search for a better point, of one output or of several.
+#[derive(Clone, Debug)]
+pub(crate) enum Search {
+    Single(Box<Descent>),
+    Joint(Box<Joint>),
+}
+
+impl Search {
+    /// Whether there is one: the loss can be smoothed, and the problem is not too large.
+    pub(crate) fn exists<L: Loss, S: Scalar>(
+        loss: &L,
+        data: &Examples<'_, S>,
+        features: usize,
+    ) -> bool {
+        Descent::exists(loss, data, features) || Joint::exists(loss, data, features)
+    }
+
+    /// About how many epochs of dual ascent take as long, where few steps do; infinite elsewhere.
+    pub(crate) fn epochs<L: Loss, S: Scalar>(
+        loss: &L,
+        data: &Examples<'_, S>,
+        features: usize,
+    ) -> f64 {
+        Descent::epochs(loss, data, features)
+    }
+
+    /// Begins at `w`, whose relative gap is about so large; `None` where there is [none](Search::exists).
+    pub(crate) fn new<L: Loss, S: Scalar>(
+        loss: &L,
+        data: &Examples<'_, S>,
+        w: &Linear<f64>,
+        gap: f64,
+        free: Option<(&[f64], Linear<f64>)>,
+    ) -> Option<Self> {
+        if loss.on_simplex() {
+            let joint = Joint::new(loss, data, w, gap).filter(|_| free.is_none())?;
+            return Some(Search::Joint(Box::new(joint)));
+        }
+        Descent::new(loss, data, w, gap, free).map(|descent| Search::Single(Box::new(descent)))
+    }
+
+    /// A step; says whether another is worth while: until the gap is at most `tol` of the objective,
+    /// steps are spent, or numbers leave their range.
+    pub(crate) fn step<L: Loss, S: Scalar>(
+        &mut self,
+        loss: &L,
+        lambda: f64,
+        data: &Examples<'_, S>,
+        tol: f64,
+    ) -> bool {
+        match self {
+            Search::Single(descent) => descent.step(loss, lambda, data, tol),
+            Search::Joint(joint) => joint.step(loss, lambda, data, tol),
+        }
+    }
+
+    /// The best point found.
+    pub(crate) fn finish(self) -> Option<Point> {
+        match self {
+            Search::Single(descent) => descent.finish(),
+            Search::Joint(joint) => joint.finish(),
+        }
+    }
 }
 
 impl Descent {
@@ -187,7 +311,7 @@ impl Descent {
             });
         }
         squares[features..].fill(constant * constant);
-        let (scores, best) = (Vec::new(), None);
+        let (scores, best, short) = (Vec::new(), None, Descent::is_short(loss, data, features));
         let (dual, next) = (vec![0.0; data.len()], vec![0.0; data.len()]);
         let sums = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
         let mut descent = Descent {
@@ -197,14 +321,8 @@ impl Descent {
             next,
             sums,
             squares,
-            mu: if Descent::is_short(loss, data, features) { 0.0 } else { first_mu(gap) },
-            slack: f64::INFINITY,
-            fall: FALL,
-            at_this_mu: 0,
+            pace: Pace::new(if short { 0.0 } else { first_mu(gap) }),
             milestone: None,
-            damping: DAMPING,
-            steps: 0,
-            exact: 0,
             best,
             shape,
             constant,
@@ -229,8 +347,7 @@ impl Descent {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> bool {
-        self.steps += 1;
-        self.steps <= MOST_STEPS && self.try_step(loss, lambda, data, tol) == Some(true)
+        self.pace.begins() && self.try_step(loss, lambda, data, tol) == Some(true)
     }
 
     fn try_step<L: Loss, S: Scalar>(
@@ -316,14 +433,10 @@ impl Descent {
             let dual = dual.unwrap_or_else(|| self.dual.clone());
             self.best = Some((value, Point { dual, w, intercept }));
         }
-        self.exact += usize::from(gap.abs() <= EXACT * tol * primal);
-        if solved || self.exact > TRIES {
+        if solved || self.pace.is_exact(gap, tol * primal) {
             return Some(false);
         }
-        // Where the gap is small enough as soon as w is its image, a smaller mu would only lead away from that.
-        let is_near = gap <= 0.9 * tol * primal && slack < 0.5 * self.slack;
-        self.slack = slack;
-        if slack <= 0.1 * gap && !is_near {
+        if self.pace.has_minimised(gap, slack, tol * primal) {
             self.let_mu_fall(loss, lambda, data, gap / (tol * primal));
             return Some(true);
         }
@@ -333,24 +446,18 @@ impl Descent {
         let stride = curved.div_ceil(summed(curved, d)).max(1);
         let some = (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride);
         let weighed = some.map(|i| (i, curvature[i] * stride as f64));
-        self.add_curvature(data, weighed, &mut matrix);
+        let constant = self.constant;
+        let of = Features { weights: d, stored: features, constant, mean: self.centre() };
+        of.add_curvature(data, weighed, &mut matrix);
         // Features that no example on the ramp has seem flat, and are not.
-        (0..d).for_each(|j| matrix[j * d + j] += self.damping * mean * self.squares[j]);
+        (0..d).for_each(|j| matrix[j * d + j] += self.pace.damping * mean * self.squares[j]);
         let gradient: Vec<f64> = away.iter().map(|v| lambda * v).collect();
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         solve(&mut matrix, d, &mut direction)?;
         let along = self.dots(data, &direction)?;
         let first = inner(&gradient, &direction);
         let t = self.go(loss, lambda, data, (&direction, &along), Some(first));
-        self.at_this_mu += 1;
-        let times = if t > 0.5 {
-            EASIER
-        } else if t < 0.1 {
-            HARDER
-        } else {
-            1.0
-        };
-        self.damping = (self.damping * times).clamp(LEAST_DAMPING, DAMPING);
+        self.pace.has_gone(t);
         Some(true)
     }
 
@@ -373,8 +480,8 @@ impl Descent {
             values.copy_from_slice(scores);
             loss.values(values, labels);
             next.copy_from_slice(scores);
-            loss.smooth_all(next, curvature, labels, self.mu);
-            if self.mu > 0.0 {
+            loss.smooth_all(next, curvature, labels, self.pace.mu);
+            if self.pace.mu > 0.0 {
                 conjugates.copy_from_slice(next);
                 loss.conjugates(conjugates, labels);
             } else {
@@ -435,12 +542,7 @@ impl Descent {
         data: &Examples<'_, S>,
         too_large: f64,
     ) {
-        let fall = if self.at_this_mu <= FEW { self.fall * self.fall } else { FALL };
-        // The gap falls about as the square of mu.
-        self.fall = fall.min((2.0 * too_large).sqrt()).clamp(FALL, STEEPEST);
-        self.mu /= self.fall;
-        self.at_this_mu = 0;
-        self.slack = f64::INFINITY;
+        self.pace.let_mu_fall(too_large);
         let here = (self.w.clone(), self.scores.clone());
         if let Some((mut p, mut along)) = self.milestone.replace(here) {
             p.iter_mut().zip(&self.w).for_each(|(p, w)| *p = w - *p);
@@ -473,7 +575,7 @@ impl Descent {
                 for l in 0..scores.len() {
                     a[l] = scores[l] + t * along[l];
                 }
-                loss.smooth_all(a, bent, labels, self.mu);
+                loss.smooth_all(a, bent, labels, self.pace.mu);
                 for l in 0..scores.len() {
                     sum -= data.weight(k * TOGETHER + l) * a[l] * along[l];
                 }

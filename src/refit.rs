@@ -19,7 +19,7 @@ use crate::hypothesis::Hypothesis;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::memory;
-use crate::newton::Descent;
+use crate::newton::Search;
 use crate::order::Sampling;
 use crate::scalar::Scalar;
 use crate::span::Span;
@@ -87,7 +87,7 @@ pub(crate) struct Part<L> {
     evaluation: Option<(DualEvaluation, usize)>,
     /// Weights that have drifted are being made anew: what was found, and the next row.
     renewed: Option<(Certificate, usize)>,
-    pub(crate) leap: Option<Descent>,
+    pub(crate) leap: Option<Search>,
 }
 
 impl<L> Part<L> {

@@ -8,7 +8,7 @@ use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
 use crate::linear::Linear;
 use crate::loss::Loss;
-use crate::newton::Descent;
+use crate::newton::Search;
 use crate::scalar::Scalar;
 use crate::threads::{self, side_by_side};
 use crate::trainer::Trainer;
@@ -42,7 +42,7 @@ pub(super) fn leaps_at_once<S: Scalar, L: Loss>(
     data: &Examples<'_, S>,
 ) -> bool {
     let w = trainer.hypothesis();
-    let epochs = Descent::epochs(trainer.loss(), data, w.n_features());
+    let epochs = Search::epochs(trainer.loss(), data, w.n_features());
     if epochs > CHEAP || !w.is_zero() {
         return false;
     }
@@ -122,7 +122,7 @@ impl<S: Scalar, L: Loss> Part<S, L> {
         data: &Examples<'_, S>,
         far: f64,
         wanted: f64,
-    ) -> Result<Option<Descent>, Error> {
+    ) -> Result<Option<Search>, Error> {
         let unsolved = self.solved.is_none();
         let Some(dual) = self.dual.as_mut().filter(|dual| unsolved && dual.may_leap(data)) else {
             return Ok(None);
@@ -139,7 +139,7 @@ impl<S: Scalar, L: Loss> Part<S, L> {
     fn land(
         &mut self,
         data: &Examples<'_, S>,
-        leap: Option<Descent>,
+        leap: Option<Search>,
         wanted: f64,
     ) -> Result<(), Error> {
         if let (Some(dual), Some(leap)) = (&mut self.dual, leap)

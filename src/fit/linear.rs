@@ -14,7 +14,7 @@ use crate::ledger::Certificate;
 use crate::linear::Linear;
 use crate::loss::{Binary, Loss, MarginLoss, OneVsRest};
 use crate::memory;
-use crate::newton::Descent;
+use crate::newton::Search;
 use crate::order::{Ahead, Order};
 use crate::params::Block;
 use crate::scalar::Scalar;
@@ -94,7 +94,7 @@ pub(super) enum Stage<S> {
 }
 
 /// A leap that is under way, and whether it is over.
-pub(super) type Leap = (Option<Descent>, bool);
+pub(super) type Leap = (Option<Search>, bool);
 
 impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
     /// A copy, but not of what is under way.

@@ -1,6 +1,5 @@
 //! The system of a step: the sum of curvatures, its solution, and what a step costs.
 
-use super::Descent;
 use crate::data::Row;
 use crate::examples::Examples;
 use crate::scalar::Scalar;
@@ -49,15 +48,26 @@ pub(super) fn epochs_of_a_step<S: Scalar>(data: &Examples<'_, S>, features: usiz
     step / (rows + VISIT * n as f64)
 }
 
-impl Descent {
-    /// Adds `c z z'` for examples and their c to the lower half of a matrix, z being all features that there are weights for.
+/// The features of examples that there are weights for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Features<'a> {
+    /// How many weights, that of the constant feature counted, and how many without it.
+    pub weights: usize,
+    pub stored: usize,
+    pub constant: f64,
+    /// What they are measured from, where that is not 0.
+    pub mean: Option<&'a [f64]>,
+}
+
+impl Features<'_> {
+    /// Adds `c z z'` for examples and their c to the lower half of a matrix, z being all of these features.
     pub(super) fn add_curvature<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
         examples: impl Iterator<Item = (usize, f64)>,
         matrix: &mut [f64],
     ) {
-        let (as_product, _) = of_an_example(data, self.shape.n_features());
+        let (as_product, _) = of_an_example(data, self.stored);
         if as_product {
             self.add_as_product(data, examples, matrix);
         } else {
@@ -65,14 +75,14 @@ impl Descent {
         }
     }
 
-    /// [`add_curvature`](Descent::add_curvature) row by row.
+    /// [`add_curvature`](Features::add_curvature) row by row.
     fn add_by_row<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
         examples: impl Iterator<Item = (usize, f64)>,
         matrix: &mut [f64],
     ) {
-        let (d, features, constant) = (self.w.len(), self.shape.n_features(), self.constant);
+        let (d, features, constant) = (self.weights, self.stored, self.constant);
         for (i, c) in examples {
             let row = data.rows().row(i);
             row.for_each(|j, x| {
@@ -93,15 +103,15 @@ impl Descent {
         }
     }
 
-    /// [`add_curvature`](Descent::add_curvature) as a product of matrices.
+    /// [`add_curvature`](Features::add_curvature) as a product of matrices.
     fn add_as_product<S: Scalar>(
         &self,
         data: &Examples<'_, S>,
         examples: impl Iterator<Item = (usize, f64)>,
         matrix: &mut [f64],
     ) {
-        let (d, features) = (self.w.len(), self.shape.n_features());
-        let (mut examples, mean) = (examples.peekable(), self.centre());
+        let (d, features) = (self.weights, self.stored);
+        let (mut examples, mean) = (examples.peekable(), self.mean);
         // Of a chunk of examples the features, column by column, and some columns of them side by side.
         let mut columns = vec![0.0; d * STRIDE];
         let mut block = vec![Lanes([0.0; WIDTH]); CHUNK];
@@ -181,8 +191,6 @@ mod tests {
 
     use super::*;
     use crate::data::{Csr, Dense};
-    use crate::linear::Linear;
-    use crate::loss::{Binary, Logistic};
 
     #[test]
     fn solves() {
@@ -224,21 +232,19 @@ mod tests {
             }
             indptr.push(indices.len() as i32);
         }
-        let loss = Binary { loss: Logistic, positive: 1 };
         let dense = Examples::new(Dense::new(&x, n, d).unwrap(), &y, None).unwrap();
         let sparse = Csr::new(&indptr, &indices, &values, d).unwrap();
         let sparse = Examples::new(sparse, &y, None).unwrap();
         for constant in [0.0, 3.0] {
-            let w = Linear::new(1, d, constant).unwrap();
-            let descent = Descent::new(&loss, &dense, &w, 1.0, None).unwrap();
             let size = d + usize::from(constant > 0.0);
+            let features = Features { weights: size, stored: d, constant, mean: None };
             for count in [1, CHUNK, n] {
                 let examples = || (0..count).map(|i| (i, 0.5 + i as f64 / n as f64));
                 let mut want = vec![0.0; size * size];
-                descent.add_by_row(&sparse, examples(), &mut want);
+                features.add_by_row(&sparse, examples(), &mut want);
                 for data in [&dense, &sparse] {
                     let mut got = vec![0.0; size * size];
-                    descent.add_as_product(data, examples(), &mut got);
+                    features.add_as_product(data, examples(), &mut got);
                     for (k, (got, want)) in got.iter().zip(&want).enumerate() {
                         assert!((got - want).abs() <= 1e-12 * count as f64, "{k}: {got} {want}");
                     }

@@ -1,8 +1,8 @@
 //! Dual ascent, which must reach the optimum, and may claim no more than the truth on its way.
 
 use pegasos::{
-    AnyLoss, Ball, Binary, Csr, Dense, DualAscent, Examples, Loss, Matrix, OneVsOne, OneVsRest,
-    Params, Sampling, Scalar, Schedule,
+    AnyLoss, Ball, Binary, CrammerSinger, Csr, Dense, DualAscent, Examples, Loss, Matrix, OneVsOne,
+    OneVsRest, Params, Sampling, Scalar, Schedule,
 };
 
 use crate::generated::{
@@ -303,60 +303,86 @@ fn dual_ascent_goes_on_from_f32() {
 /// A leap ends on a point of the dual that is higher, or where it began.
 #[test]
 fn a_leap_lands_higher_or_not_at_all() {
-    for constant in [0.0, 1.0] {
-        for lambda in LAMBDAS {
-            for loss in LOSSES {
-                for problem in [Problem::new(300, 4, 37), Problem::new(60, 3, 38).unweighted()] {
-                    let problem = problem.rounded();
-                    let csr = problem.csr_of(|x| x as f32);
-                    let (n, rule) = (problem.n, Rule::Margin(loss));
-                    let data =
-                        Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
-                    let loss = Binary { loss, positive: 1 };
-                    let mut dual = DualAscent::new(loss, lambda, n, problem.d, constant).unwrap();
-                    dual.run(&data, 0..n).unwrap();
-                    for tol in [1e-3, 1e-6, 1e-6] {
-                        let before = (dual.dual_value(&data), dual.dual().to_vec());
-                        let leapt = dual.leap(&data, tol).unwrap();
-                        let what = format!("{rule:?} at {lambda} to {tol}, {constant}");
-                        let now = dual.certificate(&data).unwrap();
-                        assert!(!leapt || dual.dual_value(&data) > before.0, "{what}");
-                        assert_eq!(leapt, dual.dual() != before.1, "{what}");
-                        let (image, bound) = problem.image(rule, &dual.dual(), constant, lambda);
-                        let w = flat(&dual.result::<f64>());
-                        assert!(distance(&w, &image) < 1e-9, "{what}");
-                        assert!((now.dual - bound).abs() <= 1e-9 * now.primal, "{what}");
-                    }
-                    // And coordinate ascent goes on from there.
-                    let before = dual.dual_value(&data);
-                    dual.run(&data, 0..n).unwrap();
-                    assert!(dual.dual_value(&data) >= before - 1e-14 * (1.0 + before));
-                }
+    fn law<L: Loss + Clone>(loss: &L, rule: Rule, problem: Problem) {
+        let problem = problem.rounded();
+        let csr = problem.csr_of(|x| x as f32);
+        let n = problem.n;
+        let data = Examples::new(csr.view(), &problem.y, Some(&problem.weight)).unwrap();
+        for (constant, lambda) in [0.0, 1.0].into_iter().flat_map(|c| LAMBDAS.map(|l| (c, l))) {
+            let mut dual = DualAscent::new(loss.clone(), lambda, n, problem.d, constant).unwrap();
+            dual.run(&data, 0..n).unwrap();
+            for tol in [1e-3, 1e-6, 1e-6] {
+                let before = (dual.dual_value(&data), dual.dual().to_vec());
+                let leapt = dual.leap(&data, tol).unwrap();
+                let what = format!("{rule:?} at {lambda} to {tol}, {constant}");
+                let now = dual.certificate(&data).unwrap();
+                assert!(!leapt || dual.dual_value(&data) > before.0, "{what}");
+                assert_eq!(leapt, dual.dual() != before.1, "{what}");
+                let (image, bound) = problem.image(rule, &dual.dual(), constant, lambda);
+                let w = flat(&dual.result::<f64>());
+                assert!(distance(&w, &image) < 1e-9, "{what}");
+                assert!((now.dual - bound).abs() <= 1e-9 * now.primal, "{what}");
             }
+            // And coordinate ascent goes on from there.
+            let before = dual.dual_value(&data);
+            dual.run(&data, 0..n).unwrap();
+            assert!(dual.dual_value(&data) >= before - 1e-14 * (1.0 + before));
         }
+    }
+    for loss in LOSSES {
+        for problem in [Problem::new(300, 4, 37), Problem::new(60, 3, 38).unweighted()] {
+            law(&Binary { loss, positive: 1 }, Rule::Margin(loss), problem);
+        }
+    }
+    // Of many classes dual variables are in lists.
+    for classes in [2, 3, 70] {
+        let problem = Problem::of_classes(120, 4, classes, 39);
+        law(&CrammerSinger { classes }, Rule::CrammerSinger(classes), problem);
     }
     let problem = Problem::of_classes(60, 4, 3, 39);
     let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
-    let mut dual = DualAscent::new(CLASSES, 0.01, 60, 4, 1.0).unwrap();
-    assert!(!dual.leap(&data, 1e-3).unwrap());
     let mut wrong = DualAscent::new(CLASSES, 0.01, 60, 5, 1.0).unwrap();
     assert!(wrong.leap(&data, 1e-3).is_err());
+    // Labels that the loss does not know, more weights than a leap may have.
+    for (classes, copies) in [(2, 1), (3, 43)] {
+        let d = 4 * copies;
+        let x: Vec<f64> = problem.x.chunks(4).flat_map(|row| row.repeat(copies)).collect();
+        let data = Examples::new(Dense::new(&x, 60, d).unwrap(), &problem.y, None).unwrap();
+        let mut none = DualAscent::new(CrammerSinger { classes }, 0.01, 60, d, 1.0).unwrap();
+        assert!(!none.leap(&data, 1e-3).unwrap());
+    }
 }
 
 /// Where the regularisation is weak, a leap is there in one go.
 #[test]
 fn leaps_land_within_the_tolerance() {
+    fn law<L: Loss>(loss: L, data: &Examples<'_, f64>, weak: f64, what: &str) {
+        let (n, d) = (data.len(), data.rows().n_features());
+        let mut dual = DualAscent::new(loss, weak / n as f64, n, d, 0.0).unwrap();
+        dual.solve(data, 1e-3, 3, 0).unwrap();
+        dual.leap(data, 1e-3).unwrap();
+        let gap = dual.certificate(data).unwrap().relative_gap();
+        assert!(gap <= 1e-3, "{what}, {n} x {d}, lambda n = {weak}: {gap:e}");
+    }
     for (n, d, seed) in [(2000, 20, 41), (300, 40, 42), (4000, 5, 43)] {
         let problem = Problem::new(n, d, seed).unweighted();
         let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
         for loss in LOSSES {
             for weak in [0.1, 1e-3] {
-                let of = Binary { loss, positive: 1 };
-                let mut dual = DualAscent::new(of, weak / n as f64, n, d, 0.0).unwrap();
-                dual.solve(&data, 1e-3, 3, 0).unwrap();
-                dual.leap(&data, 1e-3).unwrap();
-                let gap = dual.certificate(&data).unwrap().relative_gap();
-                assert!(gap <= 1e-3, "{loss:?}, {n} x {d}, lambda n = {weak}: {gap:e}");
+                law(Binary { loss, positive: 1 }, &data, weak, &format!("{loss:?}"));
+            }
+        }
+        // Where there are about as many weights as examples it takes some epochs and another leap.
+        for classes in [3, 7].into_iter().filter(|classes| 2 * classes * d < n) {
+            let mut problem = Problem::of_classes(n, d, classes, seed);
+            // Some labels wrong, features of very different sizes.
+            problem.y.iter_mut().step_by(10).for_each(|y| *y = (*y + 1) % classes as u32);
+            for row in problem.x.chunks_mut(d) {
+                row.iter_mut().step_by(3).for_each(|x| *x *= 100.0);
+            }
+            let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+            for weak in [0.1, 1e-3] {
+                law(CrammerSinger { classes }, &data, weak, &format!("{classes} classes"));
             }
         }
     }

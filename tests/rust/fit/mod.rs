@@ -184,18 +184,18 @@ fn the_dual_solver_is_dual_ascent() {
 /// An epoch of Pegasos, then dual ascent from its very point.
 #[test]
 fn auto_is_pegasos_and_then_dual_ascent() {
-    let problem = Problem::of_classes(200, 6, 4, 53);
+    let problem = Problem::of_classes(200, 130, 4, 53);
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight)).unwrap();
     let (params, tol) = (Params { lambda: 0.02, ..Params::default() }, 1e-6);
     let policy = Policy { tol: Some(tol), seed: 3, max_epochs: 1000, ..Policy::default() };
-    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 6, params), policy);
-    let mut trainer = trainer::<f64, _>(FOUR, 6, params);
+    let mut fit = Fit::new(at_zero::<f64, _>(&[FOUR], 130, params), policy);
+    let mut trainer = trainer::<f64, _>(FOUR, 130, params);
     trainer.keep_ledger(200);
     let report = trainer.run(&data, Sampling::Shuffle.epoch(200, 3, 0).unwrap()).unwrap();
     let first = epoch(&mut fit, &data);
     assert_eq!((first.loss, first.visits), (report.loss / 200.0, 200));
     let mut ascent = DualAscent::take_over(&trainer, &data).unwrap();
-    // Crammer and Singer's loss has no leaps that would come between.
+    // So many weights that there are no leaps, which would come between.
     let want = ascent.solve(&data, tol, 999, 3).unwrap();
     assert!(want.relative_gap() <= tol);
     let mut last = epoch(&mut fit, &data);
