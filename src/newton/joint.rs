@@ -5,7 +5,7 @@
 //! outputs, and steps cost O((outputs d)^3) for the factors.
 
 use super::curvature::{Features, summed};
-use super::{LARGEST, Pace, Point, first_mu, inner, root, solve};
+use super::{FIRST_MU, LARGEST, Pace, Point, first_mu, inner, root, solve};
 use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
@@ -16,6 +16,9 @@ use crate::scalar::Scalar;
 /// Above this many weights of all outputs factors take too long. With 640 of ten classes of digits a leap took as long as 4000
 /// epochs of dual ascent and got nowhere at C = 100; with 416 of letter, 378 of covtype15k it takes as long as 15 to 60.
 const MOST_WEIGHTS: usize = 512;
+
+/// The least mean square of a feature, other than 0.
+const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
 /// A descent under way.
 #[derive(Clone, Debug)]
@@ -77,6 +80,10 @@ impl Joint {
                 }
             });
         }
+        // Where squares underflow there is no curvature to see, and a processor takes a hundred times as long for each.
+        if squares.iter().any(|square| *square > 0.0 && *square < LEAST_SQUARE) {
+            return None;
+        }
         squares.resize(weights.len() / outputs, w.constant().powi(2));
         let mut joint = Joint {
             outputs,
@@ -90,6 +97,14 @@ impl Joint {
             shape: w.convert(),
         };
         joint.scores = joint.dots(data, &joint.w)?;
+        // From far beyond the minimum, where dual ascent may have led, the way back is longer than from nothing.
+        let (here, zeros) =
+            (joint.mean_loss(loss, data, &joint.scores), vec![0.0; joint.scores.len()]);
+        if here.is_nan() || here > joint.mean_loss(loss, data, &zeros) {
+            joint.w.fill(0.0);
+            joint.scores = zeros;
+            joint.pace = Pace::new(FIRST_MU);
+        }
         Some(joint)
     }
 
@@ -118,14 +133,6 @@ impl Joint {
     ) -> Option<bool> {
         let (n, outputs, size) = (data.len(), self.outputs, self.w.len());
         let per_row = |i: usize| data.weight(i) / n as f64;
-        let of_rows = |scores: &[f64]| {
-            let mut coef = vec![0.0; outputs];
-            let rows = scores.chunks(outputs).enumerate();
-            let of = rows.map(|(i, scores)| {
-                per_row(i) * loss.value_and_coef(scores, data.label(i), &mut coef)
-            });
-            of.sum::<f64>()
-        };
         let mut conjugate = 0.0;
         for (i, (a, scores)) in
             self.dual.chunks_mut(outputs).zip(self.scores.chunks(outputs)).enumerate()
@@ -135,7 +142,7 @@ impl Joint {
         }
         let image = self.image(lambda, data)?;
         let square = |v: &[f64]| lambda / 2.0 * inner(v, v);
-        let primal = square(&self.w) + of_rows(&self.scores);
+        let primal = square(&self.w) + self.mean_loss(loss, data, &self.scores);
         let value = -conjugate - square(&image);
         if !(primal.is_finite() && value.is_finite()) {
             return None;
@@ -144,7 +151,7 @@ impl Joint {
         let (gap, slack) = (primal - value, lambda * inner(&away, &away));
         // The model will be the image.
         let solved = gap <= tol * primal && {
-            let reached = square(&image) + of_rows(&self.dots(data, &image)?);
+            let reached = square(&image) + self.mean_loss(loss, data, &self.dots(data, &image)?);
             reached - value <= tol * reached
         };
         if solved || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
@@ -167,6 +174,21 @@ impl Joint {
         let t = self.go(loss, lambda, data, (&direction, &along), Some(first));
         self.pace.has_gone(t);
         Some(true)
+    }
+
+    /// The mean loss at such scores.
+    fn mean_loss<L: Loss, S: Scalar>(
+        &self,
+        loss: &L,
+        data: &Examples<'_, S>,
+        scores: &[f64],
+    ) -> f64 {
+        let mut coef = vec![0.0; self.outputs];
+        let mut sum = 0.0;
+        for (i, scores) in scores.chunks(self.outputs).enumerate() {
+            sum += data.weight(i) * loss.value_and_coef(scores, data.label(i), &mut coef);
+        }
+        sum / data.len() as f64
     }
 
     /// The weights that dual variables stand for.
