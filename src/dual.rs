@@ -132,6 +132,8 @@ pub struct DualAscent<L> {
     hope: f64,
     narrow: Narrow,
     turn: Turn,
+    /// Whether a leap from w = 0 has led nowhere, at this lambda.
+    futile: bool,
     /// Where the intercept is not regularised: w has no constant feature then, and is v of `intercept`.
     free: Option<Intercept>,
 }
@@ -184,6 +186,7 @@ impl<L: Loss> DualAscent<L> {
             hope: HOPE,
             narrow: Narrow::default(),
             turn: Turn::default(),
+            futile: false,
             free: None,
             loss,
             lambda,

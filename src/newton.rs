@@ -225,6 +225,11 @@ impl Search {
         Descent::new(loss, data, w, gap, free).map(|descent| Search::Single(Box::new(descent)))
     }
 
+    /// Whether it began at w = 0, wherever ascent was: another one like it will find the same.
+    pub(crate) fn is_from_nothing(&self) -> bool {
+        matches!(self, Search::Joint(joint) if joint.from_nothing)
+    }
+
     /// A step; says whether another is worth while: until the gap is at most `tol` of the objective,
     /// steps are spent, or numbers leave their range.
     pub(crate) fn step<L: Loss, S: Scalar>(

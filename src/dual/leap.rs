@@ -38,7 +38,8 @@ impl<L: Loss> DualAscent<L> {
     ) -> Result<Option<Search>, Error> {
         self.check(data)?;
         let free = self.free.as_ref().map(|free| (free.mean(), free.model(&self.w)));
-        Ok(Search::new(&self.loss, data, &self.w, self.estimate() * self.left, free))
+        let leap = Search::new(&self.loss, data, &self.w, self.estimate() * self.left, free);
+        Ok(leap.filter(|leap| !(self.futile && leap.is_from_nothing())))
     }
 
     /// An instalment; says whether there is another.
@@ -53,6 +54,17 @@ impl<L: Loss> DualAscent<L> {
 
     /// Goes on from where a leap has come to, if D is higher there: the certificate of that point.
     pub(crate) fn end_leap<S: Scalar>(
+        &mut self,
+        data: &Examples<'_, S>,
+        leap: Search,
+    ) -> Result<Option<Certificate>, Error> {
+        let from_nothing = leap.is_from_nothing();
+        let landed = self.land(data, leap)?;
+        self.futile |= from_nothing && landed.is_none();
+        Ok(landed)
+    }
+
+    fn land<S: Scalar>(
         &mut self,
         data: &Examples<'_, S>,
         leap: Search,
@@ -93,5 +105,36 @@ impl<L: Loss> DualAscent<L> {
         (self.dual, self.w) = old;
         self.free = free;
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::loss::CrammerSinger;
+
+    /// Where a pass has led to a greater loss than that of w = 0 a leap begins there; if one has led nowhere, no other does until
+    /// lambda is another one.
+    #[test]
+    fn what_was_futile_is_not_tried_again() {
+        let x: Vec<f64> = (0..60).map(|k| ((k * 37 + 11) % 19) as f64 - 9.0).collect();
+        let y: Vec<u32> = (0..20).map(|i| i % 3).collect();
+        let data = Examples::new(Dense::new(&x, 20, 3).unwrap(), &y, None).unwrap();
+        let mut ascent = DualAscent::new(CrammerSinger { classes: 3 }, 1e-6, 20, 3, 1.0).unwrap();
+        let begun = |ascent: &DualAscent<CrammerSinger>| {
+            ascent.begin_leap(&data).unwrap().map(|leap| leap.is_from_nothing())
+        };
+        assert_eq!(begun(&ascent), Some(false));
+        ascent.run(&data, 0..20).unwrap();
+        assert_eq!(begun(&ascent), Some(true));
+        let mut empty = ascent.begin_leap(&data).unwrap().unwrap();
+        assert!(ascent.end_leap(&data, empty.clone()).unwrap().is_none());
+        assert_eq!(begun(&ascent), None);
+        ascent.set_lambda(2e-6).unwrap();
+        assert_eq!(begun(&ascent), Some(true));
+        while ascent.leap_on(&data, &mut empty, 1e-3) {}
+        assert!(ascent.end_leap(&data, empty).unwrap().is_some());
+        assert!(!ascent.futile);
     }
 }

@@ -80,7 +80,7 @@ impl<L: Loss> DualAscent<L> {
         let ratio = if self.is_free() { f64::NAN } else { self.lambda / lambda };
         self.q.iter_mut().for_each(|q| *q *= ratio);
         self.lambda = lambda;
-        self.turn.due = true;
+        (self.turn.due, self.futile) = (true, false);
         self.wake_all();
         (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
         (self.before, self.glimpsed, self.hope) = (f64::NAN, f64::INFINITY, HOPE);

@@ -13,8 +13,9 @@ use crate::memory;
 use crate::order::Ahead;
 use crate::scalar::Scalar;
 
-/// Above this many weights of all outputs factors take too long. With 640 of ten classes of digits a leap took as long as 4000
-/// epochs of dual ascent and got nowhere at C = 100; with 416 of letter, 378 of covtype15k it takes as long as 15 to 60.
+/// Above this many weights of all outputs factors take too long. With 640 of ten classes of digits a leap took as long as 3500
+/// epochs of dual ascent and got nowhere at C = 100; with 416 of letter it takes as long as 20 to 50, with 378 of covtype15k, where
+/// dual ascent gets nowhere by itself, as 100 to 350.
 const MOST_WEIGHTS: usize = 512;
 
 /// The least mean square of a feature, other than 0.
@@ -35,8 +36,11 @@ pub(crate) struct Joint {
     /// w and scores where mu fell the last time.
     milestone: Option<(Vec<f64>, Vec<f64>)>,
     best: Option<(f64, Point)>,
-    /// The shape of what is looked for.
-    shape: Linear<f64>,
+    /// How many features there are, and the value of the constant one; 0 for none.
+    features: usize,
+    constant: f64,
+    /// Whether it began at w = 0 instead of where ascent was.
+    pub(super) from_nothing: bool,
 }
 
 impl Joint {
@@ -94,7 +98,9 @@ impl Joint {
             pace: Pace::new(first_mu(gap)),
             milestone: None,
             best: None,
-            shape: w.convert(),
+            features,
+            constant: w.constant(),
+            from_nothing: false,
         };
         joint.scores = joint.dots(data, &joint.w)?;
         // From far beyond the minimum, where dual ascent may have led, the way back is longer than from nothing.
@@ -104,6 +110,7 @@ impl Joint {
             joint.w.fill(0.0);
             joint.scores = zeros;
             joint.pace = Pace::new(FIRST_MU);
+            joint.from_nothing = true;
         }
         Some(joint)
     }
@@ -132,13 +139,11 @@ impl Joint {
         tol: f64,
     ) -> Option<bool> {
         let (n, outputs, size) = (data.len(), self.outputs, self.w.len());
-        let per_row = |i: usize| data.weight(i) / n as f64;
         let mut conjugate = 0.0;
-        for (i, (a, scores)) in
-            self.dual.chunks_mut(outputs).zip(self.scores.chunks(outputs)).enumerate()
-        {
+        let rows = self.dual.chunks_mut(outputs).zip(self.scores.chunks(outputs));
+        for (i, (a, scores)) in rows.enumerate().filter(|(i, _)| data.weight(*i) > 0.0) {
             smooth(loss, scores, data.label(i), self.pace.mu, a);
-            conjugate += per_row(i) * loss.conjugate(a, data.label(i));
+            conjugate += data.weight(i) / n as f64 * loss.conjugate(a, data.label(i));
         }
         let image = self.image(lambda, data)?;
         let square = |v: &[f64]| lambda / 2.0 * inner(v, v);
@@ -185,7 +190,9 @@ impl Joint {
     ) -> f64 {
         let mut coef = vec![0.0; self.outputs];
         let mut sum = 0.0;
-        for (i, scores) in scores.chunks(self.outputs).enumerate() {
+        // What has no weight may be beyond the numbers.
+        let counts = |(i, _): &(usize, &[f64])| data.weight(*i) > 0.0;
+        for (i, scores) in scores.chunks(self.outputs).enumerate().filter(counts) {
             sum += data.weight(i) * loss.value_and_coef(scores, data.label(i), &mut coef);
         }
         sum / data.len() as f64
@@ -193,7 +200,7 @@ impl Joint {
 
     /// The weights that dual variables stand for.
     fn image<S: Scalar>(&self, lambda: f64, data: &Examples<'_, S>) -> Option<Vec<f64>> {
-        let (n, d, features) = (data.len(), self.squares.len(), self.shape.n_features());
+        let (n, d, features) = (data.len(), self.squares.len(), self.features);
         let mut image = vec![0.0; self.w.len()];
         let counts = |i: &usize| data.weight(*i) > 0.0;
         let mut rows = (0..n).filter(counts);
@@ -203,7 +210,7 @@ impl Joint {
             let a = &self.dual[i * self.outputs..(i + 1) * self.outputs];
             for (image, a) in image.chunks_mut(d).zip(a).filter(|(_, a)| **a != 0.0) {
                 data.rows().row(i).axpy(c * a, &mut image[..features]);
-                image[features..].iter_mut().for_each(|b| *b += c * a * self.shape.constant());
+                image[features..].iter_mut().for_each(|b| *b += c * a * self.constant);
             }
         }
         Some(image)
@@ -211,22 +218,18 @@ impl Joint {
 
     /// Weights of this form as a model.
     fn linear(&self, weights: &[f64]) -> Linear<f64> {
-        let (d, features) = (self.squares.len(), self.shape.n_features());
+        let (d, features) = (self.squares.len(), self.features);
         let rows = || weights.chunks(d);
         let b = rows().map(|row| row.get(features).copied().unwrap_or(0.0));
         let v = rows().flat_map(|row| &row[..features]).copied();
-        Linear::of(v.collect(), features, b.collect(), self.shape.constant())
+        Linear::of(v.collect(), features, b.collect(), self.constant)
     }
 
     /// The second derivative of P_mu, and what is added to it for those that seem flat and are not; its lower half.
     fn curvature<S: Scalar>(&self, lambda: f64, data: &Examples<'_, S>) -> Vec<f64> {
         let (n, d, size) = (data.len(), self.squares.len(), self.w.len());
-        let features = Features {
-            weights: d,
-            stored: self.shape.n_features(),
-            constant: self.shape.constant(),
-            mean: None,
-        };
+        let features =
+            Features { weights: d, stored: self.features, constant: self.constant, mean: None };
         // Who is positive in the simplex: it bends between two that are.
         let positive = |i: usize, o: usize| {
             let a = self.dual[i * self.outputs + o];
@@ -301,7 +304,7 @@ impl Joint {
         let derivative = |t: f64| {
             let (mut sum, mut there, mut a) = (0.0, vec![0.0; outputs], vec![0.0; outputs]);
             let rows = self.scores.chunks(outputs).zip(along.chunks(outputs));
-            for (i, (scores, along)) in rows.enumerate() {
+            for (i, (scores, along)) in rows.enumerate().filter(|(i, _)| data.weight(*i) > 0.0) {
                 for (there, (score, along)) in there.iter_mut().zip(scores.iter().zip(along)) {
                     *there = score + t * along;
                 }
@@ -322,14 +325,14 @@ impl Joint {
 
     /// The scores of every example with such weights.
     fn dots<S: Scalar>(&self, data: &Examples<'_, S>, weights: &[f64]) -> Option<Vec<f64>> {
-        let (d, features) = (self.squares.len(), self.shape.n_features());
+        let (d, features) = (self.squares.len(), self.features);
         let mut out = Vec::with_capacity(data.len() * self.outputs);
         let mut rows = 0..data.len();
         let mut order = Ahead::new(&mut rows);
         while let Some(i) = order.next(data, |_| ()).ok()? {
             let row = data.rows().row(i);
             out.extend(weights.chunks(d).map(|v| {
-                let bias: f64 = v[features..].iter().map(|b| b * self.shape.constant()).sum();
+                let bias: f64 = v[features..].iter().map(|b| b * self.constant).sum();
                 row.dot(&v[..features]) + bias
             }));
         }
@@ -359,7 +362,9 @@ mod tests {
         let (n, d, lambda) = (50, 3, 1e-2);
         let mut rng = Pcg64::new(3, 4);
         let mut draw = || rng.next_u32() as f64 / 2e9 - 1.0;
-        let x: Vec<f64> = (0..n * d).map(|_| draw()).collect();
+        let mut x: Vec<f64> = (0..n * d).map(|_| draw()).collect();
+        // Of a row without weight.
+        x[4 * d] = 1e300;
         for (classes, constant) in [(2, 0.0), (3, 2.0), (5, 1.0)] {
             let y: Vec<u32> = (0..n).map(|i| (i % classes) as u32).collect();
             let weight: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();
@@ -388,6 +393,14 @@ mod tests {
                 let want = (after[j] - before[j]) / 2e-7;
                 assert!((got - want).abs() < 1e-6, "{classes} classes, {j}: {got} {want}");
             }
+            // And a descent ends there and then at the minimum.
+            let mut joint = Joint::new(&loss, &data, &shape, 1.0).unwrap();
+            while joint.step(&loss, lambda, &data, 1e-6) {}
+            let w = joint.image(lambda, &data).unwrap();
+            let scores = joint.dots(&data, &w).unwrap();
+            let primal = lambda / 2.0 * inner(&w, &w) + joint.mean_loss(&loss, &data, &scores);
+            let (value, _) = joint.best.unwrap();
+            assert!(primal - value <= 1e-6 * primal, "{classes} classes: {primal} {value}");
         }
     }
 }
