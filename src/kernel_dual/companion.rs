@@ -279,7 +279,8 @@ mod tests {
         }
     }
 
-    /// And with several classes: kernel values that are all 1, labels of noise.
+    /// And with several classes: kernel values that are all 1, labels of noise. In pieces of n steps each, at C = 1e5 50 to 130, at
+    /// 1e4 50 or 800, as roundings will have it; without companions 2,000.
     #[test]
     fn outputs_that_contradict_each_other_are_soon_settled() {
         let (n, classes) = (226, 9);
@@ -296,7 +297,7 @@ mod tests {
             while !matches!(ascent.advance(&data, 1e-3, n), Ok(Some(found)) if found.relative_gap() <= 1e-3)
             {
                 pieces += 1;
-                assert!(pieces < 400, "C = {c}");
+                assert!(pieces < 1500, "C = {c}");
             }
             for (a, &y) in ascent.dual().chunks(classes).zip(&y) {
                 assert!(a.iter().sum::<f64>().abs() < 1e-12 && a[y as usize] <= 1.0);
