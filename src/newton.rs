@@ -154,6 +154,54 @@ impl Pace {
     }
 }
 
+/// Where a descent is: w, the scores of all examples, and both where mu fell the last time.
+#[derive(Clone, Debug)]
+struct Place {
+    w: Vec<f64>,
+    scores: Vec<f64>,
+    milestone: Option<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Place {
+    fn new(w: Vec<f64>) -> Self {
+        Place { w, scores: Vec::new(), milestone: None }
+    }
+
+    /// Mu falls here: the way from where it fell before, if it has, in w and in scores. The minimisers lie on a curve, and from
+    /// the last two the way goes straight on.
+    fn way_between_falls(&mut self) -> Option<(Vec<f64>, Vec<f64>)> {
+        let here = (self.w.clone(), self.scores.clone());
+        let (mut p, mut along) = self.milestone.replace(here)?;
+        p.iter_mut().zip(&self.w).for_each(|(p, w)| *p = w - *p);
+        along.iter_mut().zip(&self.scores).for_each(|(a, s)| *a = s - *a);
+        Some((p, along))
+    }
+
+    /// Goes along `p`, by which scores change by `along`, to about where P_mu is least; not at all where it does not fall.
+    /// Returns how far, in multiples of `p`. The first so many weights are regularised; `slope` is the derivative of the smoothed
+    /// losses' mean at scores so far along, `first` that of P_mu here, where it is known.
+    fn go(
+        &mut self,
+        (lambda, regular): (f64, usize),
+        (p, along): (&[f64], &[f64]),
+        first: Option<f64>,
+        slope: impl Fn(&[f64], f64) -> f64,
+    ) -> f64 {
+        let step = &p[..regular];
+        let (linear, square) = (inner(&self.w[..regular], step), inner(step, step));
+        // d/dt P_mu(w + t p), increasing in t.
+        let derivative = |t: f64| lambda * (linear + t * square) + slope(&self.scores, t);
+        let first = first.unwrap_or_else(|| derivative(0.0));
+        if first >= 0.0 || first.is_nan() {
+            return 0.0;
+        }
+        let t = root(derivative, first);
+        self.w.iter_mut().zip(p).for_each(|(w, p)| *w += t * p);
+        self.scores.iter_mut().zip(along).for_each(|(s, a)| *s += t * a);
+        t
+    }
+}
+
 /// A search for a better point, of one output or of several.
 #[derive(Clone, Debug)]
 pub(crate) enum Search {

@@ -5,7 +5,7 @@
 //! outputs, and steps cost O((outputs d)^3) for the factors.
 
 use super::curvature::{Features, summed};
-use super::{FIRST_MU, LARGEST, Pace, Point, first_mu, inner, root, solve};
+use super::{FIRST_MU, LARGEST, Pace, Place, Point, first_mu, inner, solve};
 use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
@@ -25,16 +25,13 @@ const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 #[derive(Clone, Debug)]
 pub(crate) struct Joint {
     outputs: usize,
-    /// Output after output, the weight of the constant feature last of each, if there is one.
-    w: Vec<f64>,
-    /// At w, and the dual point there; example after example.
-    scores: Vec<f64>,
+    /// w output after output, the weight of the constant feature last of each, if there is one; scores example after example.
+    place: Place,
+    /// The dual point there, example after example.
     dual: Vec<f64>,
     /// The mean square of every feature.
     squares: Vec<f64>,
     pace: Pace,
-    /// w and scores where mu fell the last time.
-    milestone: Option<(Vec<f64>, Vec<f64>)>,
     best: Option<(f64, Point)>,
     /// How many features there are, and the value of the constant one; 0 for none.
     features: usize,
@@ -91,24 +88,22 @@ impl Joint {
         squares.resize(weights.len() / outputs, w.constant().powi(2));
         let mut joint = Joint {
             outputs,
-            w: weights,
-            scores: Vec::new(),
+            place: Place::new(weights),
             dual: vec![0.0; data.len() * outputs],
             squares,
             pace: Pace::new(first_mu(gap)),
-            milestone: None,
             best: None,
             features,
             constant: w.constant(),
             from_nothing: false,
         };
-        joint.scores = joint.dots(data, &joint.w)?;
+        joint.place.scores = joint.dots(data, &joint.place.w)?;
         // From far beyond the minimum, where dual ascent may have led, the way back is longer than from nothing.
         let (here, zeros) =
-            (joint.mean_loss(loss, data, &joint.scores), vec![0.0; joint.scores.len()]);
+            (joint.mean_loss(loss, data, &joint.place.scores), vec![0.0; joint.place.scores.len()]);
         if here.is_nan() || here > joint.mean_loss(loss, data, &zeros) {
-            joint.w.fill(0.0);
-            joint.scores = zeros;
+            joint.place.w.fill(0.0);
+            joint.place.scores = zeros;
             joint.pace = Pace::new(FIRST_MU);
             joint.from_nothing = true;
         }
@@ -138,21 +133,21 @@ impl Joint {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> Option<bool> {
-        let (n, outputs, size) = (data.len(), self.outputs, self.w.len());
+        let (n, outputs, size) = (data.len(), self.outputs, self.place.w.len());
         let mut conjugate = 0.0;
-        let rows = self.dual.chunks_mut(outputs).zip(self.scores.chunks(outputs));
+        let rows = self.dual.chunks_mut(outputs).zip(self.place.scores.chunks(outputs));
         for (i, (a, scores)) in rows.enumerate().filter(|(i, _)| data.weight(*i) > 0.0) {
             smooth(loss, scores, data.label(i), self.pace.mu, a);
             conjugate += data.weight(i) / n as f64 * loss.conjugate(a, data.label(i));
         }
         let image = self.image(lambda, data)?;
         let square = |v: &[f64]| lambda / 2.0 * inner(v, v);
-        let primal = square(&self.w) + self.mean_loss(loss, data, &self.scores);
+        let primal = square(&self.place.w) + self.mean_loss(loss, data, &self.place.scores);
         let value = -conjugate - square(&image);
         if !(primal.is_finite() && value.is_finite()) {
             return None;
         }
-        let away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
+        let away: Vec<f64> = self.place.w.iter().zip(&image).map(|(w, v)| w - v).collect();
         let (gap, slack) = (primal - value, lambda * inner(&away, &away));
         // The model will be the image.
         let solved = gap <= tol * primal && {
@@ -201,7 +196,7 @@ impl Joint {
     /// The weights that dual variables stand for.
     fn image<S: Scalar>(&self, lambda: f64, data: &Examples<'_, S>) -> Option<Vec<f64>> {
         let (n, d, features) = (data.len(), self.squares.len(), self.features);
-        let mut image = vec![0.0; self.w.len()];
+        let mut image = vec![0.0; self.place.w.len()];
         let counts = |i: &usize| data.weight(*i) > 0.0;
         let mut rows = (0..n).filter(counts);
         let mut order = Ahead::new(&mut rows);
@@ -227,7 +222,7 @@ impl Joint {
 
     /// The second derivative of P_mu, and what is added to it for those that seem flat and are not; its lower half.
     fn curvature<S: Scalar>(&self, lambda: f64, data: &Examples<'_, S>) -> Vec<f64> {
-        let (n, d, size) = (data.len(), self.squares.len(), self.w.len());
+        let (n, d, size) = (data.len(), self.squares.len(), self.place.w.len());
         let features =
             Features { weights: d, stored: self.features, constant: self.constant, mean: None };
         // Who is positive in the simplex: it bends between two that are.
@@ -281,15 +276,12 @@ impl Joint {
         too_large: f64,
     ) {
         self.pace.let_mu_fall(too_large);
-        let here = (self.w.clone(), self.scores.clone());
-        if let Some((mut p, mut along)) = self.milestone.replace(here) {
-            p.iter_mut().zip(&self.w).for_each(|(p, w)| *p = w - *p);
-            along.iter_mut().zip(&self.scores).for_each(|(a, s)| *a = s - *a);
+        if let Some((p, along)) = self.place.way_between_falls() {
             self.go(loss, lambda, data, (&p, &along), None);
         }
     }
 
-    /// As of one output.
+    /// [`Place::go`].
     fn go<L: Loss, S: Scalar>(
         &mut self,
         loss: &L,
@@ -298,29 +290,19 @@ impl Joint {
         (p, along): (&[f64], &[f64]),
         first: Option<f64>,
     ) -> f64 {
-        let (linear, square) = (inner(&self.w, p), inner(p, p));
-        let outputs = self.outputs;
-        // d/dt P_mu(w + t p), increasing in t.
-        let derivative = |t: f64| {
+        let (outputs, mu) = (self.outputs, self.pace.mu);
+        self.place.go((lambda, p.len()), (p, along), first, |scores, t| {
             let (mut sum, mut there, mut a) = (0.0, vec![0.0; outputs], vec![0.0; outputs]);
-            let rows = self.scores.chunks(outputs).zip(along.chunks(outputs));
+            let rows = scores.chunks(outputs).zip(along.chunks(outputs));
             for (i, (scores, along)) in rows.enumerate().filter(|(i, _)| data.weight(*i) > 0.0) {
                 for (there, (score, along)) in there.iter_mut().zip(scores.iter().zip(along)) {
                     *there = score + t * along;
                 }
-                smooth(loss, &there, data.label(i), self.pace.mu, &mut a);
+                smooth(loss, &there, data.label(i), mu, &mut a);
                 sum -= data.weight(i) * inner(&a, along);
             }
-            lambda * (linear + t * square) + sum / data.len() as f64
-        };
-        let first = first.unwrap_or_else(|| derivative(0.0));
-        if first >= 0.0 || first.is_nan() {
-            return 0.0;
-        }
-        let t = root(derivative, first);
-        self.w.iter_mut().zip(p).for_each(|(w, p)| *w += t * p);
-        self.scores.iter_mut().zip(along).for_each(|(s, a)| *s += t * a);
-        t
+            sum / data.len() as f64
+        })
     }
 
     /// The scores of every example with such weights.
@@ -372,11 +354,12 @@ mod tests {
             let loss = CrammerSinger { classes };
             let shape = Linear::new(classes, d, constant).unwrap();
             let mut joint = Joint::new(&loss, &data, &shape, 1.0).unwrap();
-            joint.w.iter_mut().for_each(|w| *w = 2.0 * draw());
+            joint.place.w.iter_mut().for_each(|w| *w = 2.0 * draw());
             joint.pace.damping = 0.0;
-            let direction: Vec<f64> = joint.w.iter().map(|_| draw()).collect();
+            let direction: Vec<f64> = joint.place.w.iter().map(|_| draw()).collect();
             let mut gradient_at = |t: f64| {
-                let w: Vec<f64> = joint.w.iter().zip(&direction).map(|(w, p)| w + t * p).collect();
+                let w: Vec<f64> =
+                    joint.place.w.iter().zip(&direction).map(|(w, p)| w + t * p).collect();
                 let scores = joint.dots(&data, &w).unwrap();
                 for (i, a) in joint.dual.chunks_mut(classes).enumerate() {
                     smooth(&loss, &scores[i * classes..(i + 1) * classes], y[i], joint.pace.mu, a);
@@ -386,7 +369,7 @@ mod tests {
             };
             let (before, after) = (gradient_at(-1e-7), gradient_at(1e-7));
             gradient_at(0.0);
-            let (matrix, size) = (joint.curvature(lambda, &data), joint.w.len());
+            let (matrix, size) = (joint.curvature(lambda, &data), joint.place.w.len());
             for j in 0..size {
                 let entry = |l: usize| matrix[j.max(l) * size + j.min(l)];
                 let got: f64 = (0..size).map(|l| entry(l) * direction[l]).sum();

@@ -2,7 +2,7 @@
 
 use super::curvature::{Features, epochs_of_a_step, summed};
 use super::{
-    LARGEST, MOST_WEIGHTS, Pace, Point, add_to_side, factors, first_mu, inner, root, solve,
+    LARGEST, MOST_WEIGHTS, Pace, Place, Point, add_to_side, factors, first_mu, inner, solve,
 };
 use crate::examples::Examples;
 use crate::linear::Linear;
@@ -16,10 +16,8 @@ const FEW_STEPS: f64 = 6.0;
 /// A descent under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Descent {
-    /// w, the weight of the constant feature last if there is one.
-    w: Vec<f64>,
-    /// Of every example at w.
-    scores: Vec<f64>,
+    /// w with the weight of the constant feature last if there is one.
+    place: Place,
     /// Dual variables where the last step began, what is to follow them, and the sum of `c_i a_i x_i`; where the intercept is
     /// free that over the positive ones apart.
     dual: Vec<f64>,
@@ -28,8 +26,6 @@ pub(crate) struct Descent {
     /// The mean square of every feature.
     squares: Vec<f64>,
     pace: Pace,
-    /// w and scores where mu fell the last time.
-    milestone: Option<(Vec<f64>, Vec<f64>)>,
     best: Option<(f64, Point)>,
     /// The shape of what is looked for.
     shape: Linear<f64>,
@@ -102,25 +98,23 @@ impl Descent {
             });
         }
         squares[features..].fill(constant * constant);
-        let (scores, best, short) = (Vec::new(), None, Descent::is_short(loss, data, features));
+        let (best, short) = (None, Descent::is_short(loss, data, features));
         let (dual, next) = (vec![0.0; data.len()], vec![0.0; data.len()]);
         let sums = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
         let mut descent = Descent {
-            w: weights,
-            scores,
+            place: Place::new(weights),
             dual,
             next,
             sums,
             squares,
             pace: Pace::new(if short { 0.0 } else { first_mu(gap) }),
-            milestone: None,
             best,
             shape,
             constant,
             mean,
             centred,
         };
-        descent.scores = descent.dots(data, &descent.w)?;
+        descent.place.scores = descent.dots(data, &descent.place.w)?;
         Some(descent)
     }
 
@@ -148,7 +142,7 @@ impl Descent {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> Option<bool> {
-        let (n, d) = (data.len(), self.w.len());
+        let (n, d) = (data.len(), self.place.w.len());
         let features = self.shape.n_features();
         let free = self.mean.is_some();
         let per_row = |i: usize| data.weight(i) / n as f64;
@@ -158,17 +152,17 @@ impl Descent {
         self.move_sums(data)?;
         let sums = self.sums.0.iter().zip(&self.sums.1);
         let mut image: Vec<f64> = sums.map(|(above, rest)| (above + rest) / lambda).collect();
-        let mut away: Vec<f64> = self.w.iter().zip(&image).map(|(w, v)| w - v).collect();
+        let mut away: Vec<f64> = self.place.w.iter().zip(&image).map(|(w, v)| w - v).collect();
         let mut sum = 0.0;
         if free {
             sum = image[features] / self.constant;
             away[features] = -image[features];
-            image[features] = self.w[features];
+            image[features] = self.place.w[features];
         }
         // What is regularised.
         let regular = if free { features } else { d };
         let square = |v: &[f64]| lambda / 2.0 * inner(&v[..regular], &v[..regular]);
-        let primal = square(&self.w) + mean_loss;
+        let primal = square(&self.place.w) + mean_loss;
         let mut value = -conjugate - square(&image);
         // The part of the gap that a gradient of 0 would not have.
         let mut slack = lambda * inner(&away[..regular], &away[..regular]);
@@ -177,7 +171,7 @@ impl Descent {
         let mut dual = None;
         if free {
             // Lagrange's function, which is D where the sum is 0.
-            gap += lambda * sum * self.w[features];
+            gap += lambda * sum * self.place.w[features];
             slack += (lambda * sum).powi(2) / mean.max(f64::MIN_POSITIVE);
             // From here on the point is one on the equation.
             let mut sides = (0.0, 0.0);
@@ -264,7 +258,7 @@ impl Descent {
         let (mut mean_loss, mut conjugate) = (0.0, 0.0);
         let mut room = [[0.0; TOGETHER]; 2];
         let labels = data.labels().chunks(TOGETHER);
-        let chunks = self.scores.chunks(TOGETHER).zip(self.next.chunks_mut(TOGETHER));
+        let chunks = self.place.scores.chunks(TOGETHER).zip(self.next.chunks_mut(TOGETHER));
         let chunks = chunks.zip(curvature.chunks_mut(TOGETHER)).zip(labels).enumerate();
         for (k, (((scores, next), curvature), labels)) in chunks {
             let [values, conjugates] = room.each_mut().map(|room| &mut room[..scores.len()]);
@@ -324,8 +318,7 @@ impl Descent {
         Some(())
     }
 
-    /// A smaller mu, for a gap so many times too large. The minimisers lie on a curve; from the last two the way goes
-    /// straight on, as far as P_mu falls.
+    /// A smaller mu, for a gap so many times too large, and on along the curve of minimisers as far as P_mu falls.
     fn let_mu_fall<L: Loss, S: Scalar>(
         &mut self,
         loss: &L,
@@ -334,16 +327,12 @@ impl Descent {
         too_large: f64,
     ) {
         self.pace.let_mu_fall(too_large);
-        let here = (self.w.clone(), self.scores.clone());
-        if let Some((mut p, mut along)) = self.milestone.replace(here) {
-            p.iter_mut().zip(&self.w).for_each(|(p, w)| *p = w - *p);
-            along.iter_mut().zip(&self.scores).for_each(|(a, s)| *a = s - *a);
+        if let Some((p, along)) = self.place.way_between_falls() {
             self.go(loss, lambda, data, (&p, &along), None);
         }
     }
 
-    /// Goes along `p`, by which scores change by `along`, to about where P_mu is least; not at all where it does not fall.
-    /// Returns how far, in multiples of `p`. `first` is the derivative here, where it is known.
+    /// [`Place::go`].
     fn go<L: Loss, S: Scalar>(
         &mut self,
         loss: &L,
@@ -353,12 +342,10 @@ impl Descent {
         first: Option<f64>,
     ) -> f64 {
         let regular = if self.mean.is_some() { self.shape.n_features() } else { p.len() };
-        let step = &p[..regular];
-        let (linear, square) = (inner(&self.w[..regular], step), inner(step, step));
-        // d/dt P_mu(w + t p), increasing in t.
-        let derivative = |t: f64| {
+        let mu = self.pace.mu;
+        self.place.go((lambda, regular), (p, along), first, |scores, t| {
             let (mut sum, mut room) = (0.0, [[0.0; TOGETHER]; 2]);
-            let chunks = self.scores.chunks(TOGETHER).zip(along.chunks(TOGETHER));
+            let chunks = scores.chunks(TOGETHER).zip(along.chunks(TOGETHER));
             for (k, ((scores, along), labels)) in
                 chunks.zip(data.labels().chunks(TOGETHER)).enumerate()
             {
@@ -366,21 +353,13 @@ impl Descent {
                 for l in 0..scores.len() {
                     a[l] = scores[l] + t * along[l];
                 }
-                loss.smooth_all(a, bent, labels, self.pace.mu);
+                loss.smooth_all(a, bent, labels, mu);
                 for l in 0..scores.len() {
                     sum -= data.weight(k * TOGETHER + l) * a[l] * along[l];
                 }
             }
-            lambda * (linear + t * square) + sum / data.len() as f64
-        };
-        let first = first.unwrap_or_else(|| derivative(0.0));
-        if first >= 0.0 || first.is_nan() {
-            return 0.0;
-        }
-        let t = root(derivative, first);
-        self.w.iter_mut().zip(p).for_each(|(w, p)| *w += t * p);
-        self.scores.iter_mut().zip(along).for_each(|(s, a)| *s += t * a);
-        t
+            sum / data.len() as f64
+        })
     }
 
     /// What features are measured from, where that is not 0.
