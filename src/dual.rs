@@ -28,6 +28,7 @@
 
 mod evaluation;
 mod glimpse;
+mod hindsight;
 mod intercept;
 mod leap;
 mod many;
@@ -54,6 +55,7 @@ use crate::table::Table;
 use crate::trainer::{Report, Trainer};
 pub use evaluation::DualEvaluation;
 use glimpse::HOPE;
+use hindsight::Hindsight;
 use intercept::Intercept;
 use many::{Glance, Narrow, are_many, wakes};
 use single::note;
@@ -461,6 +463,7 @@ impl<L: Loss> DualAscent<L> {
     pub(crate) fn clear_image(&mut self) -> Result<(), Error> {
         let outputs = self.w.outputs();
         self.w = Linear::new(outputs, self.w.n_features(), self.w.constant())?;
+        self.narrow.hindsight = Hindsight::default();
         self.wake_all();
         Ok(())
     }
@@ -500,6 +503,7 @@ impl<L: Loss> DualAscent<L> {
                 let order = self.pass(Sampling::Shuffle, seed)?;
                 self.run(data, order)?;
                 self.glimpse(data, tol)?;
+                self.look_back(data, tol)?;
                 if self.epoch_is_over(tol) {
                     break;
                 }

@@ -104,7 +104,7 @@
 //! model                           what files hold: labels, scores, probabilities; C; a fit in one call (feature "files")
 //! fit  frozen                     what to do next: epochs, ascent, leaps; what predicts
 //! shards  refit                   trainers side by side, averages; ascent within a span
-//! dual > newton  kernel_dual      ascent from where the loop ends
+//! dual  kernel_dual > trail > newton      ascent from where the loop ends, leaps
 //! evaluation  shapley             what the loop has reached: certificates; what scores are made of
 //! trainer                         the loop
 //! budget                          w of a bounded number of support vectors, and what keeps it so
@@ -196,6 +196,7 @@ mod span;
 pub mod svmlight;
 mod table;
 mod threads;
+mod trail;
 mod trainer;
 mod vectors;
 mod weights;

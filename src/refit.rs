@@ -359,6 +359,21 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
         self.part.ascent.turn(&self.features.of(data), there)
     }
 
+    /// [`DualAscent::look_back`].
+    pub(crate) fn look_back(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<(), Error> {
+        let Within { part, features } = self;
+        if let Access::Own = features {
+            return part.ascent.look_back(data, tol);
+        }
+        let dimension = features.of(data).rows().n_features();
+        part.ascent.look_back_on(data, tol, dimension, &mut |rows, see| {
+            for some in rows.chunks(features.at_once(rows.len()).max(1)) {
+                features.load(data.rows(), some);
+                see(&features.of(data), some);
+            }
+        })
+    }
+
     /// [`DualAscent::glimpse`], where rows are there at any time and may be so many that a pass more tells.
     pub(crate) fn glimpse(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<(), Error> {
         if let Access::Own = self.features { self.part.ascent.glimpse(data, tol) } else { Ok(()) }

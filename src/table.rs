@@ -192,13 +192,36 @@ impl<T: Scalar> Table<T> {
         matches!(self.form, Form::Sparse(_))
     }
 
-    /// Makes these the numbers of example `i`, and of all outputs that are not among those given 0.
+    /// Writes the numbers of example `i` for these outputs to `out`. There must be no others that are not 0.
+    pub(crate) fn read_few(&self, i: usize, outputs: &[u32], out: &mut [T]) {
+        match &self.form {
+            Form::Dense(values) => {
+                let row = &values[i * self.outputs..(i + 1) * self.outputs];
+                out.iter_mut().zip(outputs).for_each(|(out, &o)| *out = row[o as usize]);
+            }
+            Form::Sparse(rows) => {
+                let mut left = rows[i].iter().peekable();
+                for (out, &o) in out.iter_mut().zip(outputs) {
+                    *out = left.next_if(|entry| entry.0 == o).map_or(T::default(), |entry| entry.1);
+                }
+            }
+        }
+    }
+
+    /// Makes these the numbers of example `i`; all outputs that are not 0, or become so, must be among those given.
     pub(crate) fn write_few(&mut self, i: usize, outputs: &[u32], values: &[T]) {
-        if let Form::Sparse(rows) = &mut self.form {
-            let row = &mut rows[i];
-            row.clear();
-            let nonzeros = outputs.iter().zip(values).filter(|(_, value)| **value != T::default());
-            row.extend(nonzeros.map(|(o, value)| (*o, *value)));
+        match &mut self.form {
+            Form::Dense(all) => {
+                let row = &mut all[i * self.outputs..(i + 1) * self.outputs];
+                outputs.iter().zip(values).for_each(|(&o, value)| row[o as usize] = *value);
+            }
+            Form::Sparse(rows) => {
+                let row = &mut rows[i];
+                row.clear();
+                let nonzeros =
+                    outputs.iter().zip(values).filter(|(_, value)| **value != T::default());
+                row.extend(nonzeros.map(|(o, value)| (*o, *value)));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Leaps: to a better point by Newton's method, from where ascent goes on.
 
 use super::glimpse::HOPE;
+use super::hindsight::Hindsight;
 use super::{DualAscent, LEFT, WHAT};
 use crate::error::Error;
 use crate::examples::Examples;
@@ -94,6 +95,7 @@ impl<L: Loss> DualAscent<L> {
         if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
             self.wake_all();
+            self.narrow.hindsight = Hindsight::default();
             let certificate = self.certificate(data)?;
             if self.seen == f64::INFINITY {
                 // No pass has been; it would see this.

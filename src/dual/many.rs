@@ -25,6 +25,7 @@ use crate::scalar::{Scalar, all_finite};
 use crate::table::MANY;
 use crate::trainer::Report;
 
+use super::hindsight::Hindsight;
 use super::{DualAscent, WHAT};
 
 /// The part of what the first narrow pass saw of the gap that is left to a whole one, and the part of the tolerance.
@@ -47,8 +48,9 @@ pub(super) struct Narrow {
     pub(super) now: bool,
     /// How many there were, ever.
     passes: u64,
-    /// Outputs looked at since the last whole pass.
-    cost: usize,
+    /// Outputs looked at since the last whole pass, and in the pass at hand.
+    pub(super) cost: usize,
+    pub(super) looked: usize,
     /// What the first of them and the one at hand saw of the gap, n times.
     first: Option<f64>,
     seen: f64,
@@ -59,6 +61,7 @@ pub(super) struct Narrow {
     idle: Vec<u8>,
     small: f64,
     due: usize,
+    pub(super) hindsight: Hindsight,
 }
 
 impl Narrow {
@@ -72,8 +75,9 @@ impl Narrow {
         } else if self.possible {
             (self.now, self.cost, self.first, self.small) = (true, 0, None, 0.0);
             self.idle.fill(0);
+            self.hindsight = Hindsight::default();
         }
-        self.seen = 0.0;
+        (self.seen, self.looked) = (0.0, 0);
         self.passes += u64::from(self.now);
         self.now.then_some(self.passes)
     }
@@ -231,6 +235,7 @@ impl<L: Loss> DualAscent<L> {
             scratch.clone_from(dual);
             self.narrow.seen += gap;
             self.narrow.cost += dual.len();
+            self.narrow.looked += dual.len();
             let idle = &mut self.narrow.idle[i];
             *idle = if gap > self.narrow.small { 0 } else { (*idle + 1).min(NAP) };
             if gap > 0.0 {

@@ -544,6 +544,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
             if report.examples < size as u64 {
                 *pass = None;
                 dual.glimpse(data, tol)?;
+                dual.look_back(data, tol)?;
                 *over = dual.epoch_is_over(tol);
             }
             Ok::<_, Error>((report, false))

@@ -209,6 +209,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for Within<'_, S, L> {
             return Ok(Ascent::Going { rows, anew: false });
         }
         self.glimpse(data, policy.tol.unwrap_or(0.0))?;
+        self.look_back(data, policy.tol.unwrap_or(0.0))?;
         let part = &mut *self.part;
         if part.ascent.epoch_is_over(policy.tol.unwrap_or(0.0)) {
             part.epochs += 1;

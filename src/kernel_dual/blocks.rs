@@ -2,13 +2,13 @@
 //! these go on among themselves; see `contest.rs`.
 
 use super::contest::Contest;
-use super::trail::{Point, Trail};
 use super::working::{Found, Gain, Job};
 use super::{BLOCK, KernelAscent};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
+use crate::trail::{Point, Trail, by_scores};
 
 /// Passes over a block, at most.
 const PASSES: usize = 10;
@@ -45,7 +45,7 @@ pub(super) struct Blocks<S> {
     pub pause: usize,
     contest: Option<Contest<S>>,
     /// Where the last sweeps have led.
-    pub trail: Trail,
+    pub trail: Trail<Vec<f64>>,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
@@ -234,24 +234,26 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let Blocks { labels, weights, scores, dual, trail, .. } = blocks;
         let conjugates = self.conjugates(dual, stride, labels, weights);
-        let here = Point { dual: dual.clone(), scores: scores.clone(), conjugates };
-        let leap = trail.leap(here, weights, stride, |there| {
-            let outside = self.bring_back(data, job, labels, &mut there.dual);
-            let some = outside.iter().map(|(k, _)| *k);
-            job.among.fetch(self.kernel, data.rows(), &self.cached, some)?;
-            for (o, scores) in there.scores.chunks_mut(stride).enumerate() {
-                let changed = outside.iter().filter(|(_, change)| change[o] != 0.0);
-                let (changes, rows): (Vec<f64>, Vec<&[S]>) =
-                    changed.map(|(k, change)| (change[o], job.among.row(&self.cached, *k))).unzip();
-                S::add_rows(&changes, &rows, scores);
-            }
-            there.conjugates = self.conjugates(&there.dual, stride, labels, weights);
-            Ok(!outside.is_empty())
-        })?;
+        let here = Point { dual: dual.clone(), image: scores.clone(), conjugates };
+        let leap =
+            trail.leap(here, &|way, scores| by_scores(way, scores, weights, stride), |there| {
+                let outside = self.bring_back(data, job, labels, &mut there.dual);
+                let some = outside.iter().map(|(k, _)| *k);
+                job.among.fetch(self.kernel, data.rows(), &self.cached, some)?;
+                for (o, scores) in there.image.chunks_mut(stride).enumerate() {
+                    let changed = outside.iter().filter(|(_, change)| change[o] != 0.0);
+                    let (changes, rows): (Vec<f64>, Vec<&[S]>) = changed
+                        .map(|(k, change)| (change[o], job.among.row(&self.cached, *k)))
+                        .unzip();
+                    S::add_rows(&changes, &rows, scores);
+                }
+                there.conjugates = self.conjugates(&there.dual, stride, labels, weights);
+                Ok(!outside.is_empty())
+            })?;
         let Some((there, _)) = leap else {
             return Ok(false);
         };
-        (*dual, *scores) = (there.dual, there.scores);
+        (*dual, *scores) = (there.dual, there.image);
         Ok(true)
     }
 

@@ -9,7 +9,6 @@
 use super::blocks::Blocks;
 use super::cells::Cells;
 use super::face::Face;
-use super::trail::{Point, Trail};
 use super::working::Job;
 use super::{BLOCK, KernelAscent};
 use crate::error::Error;
@@ -17,6 +16,7 @@ use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::memory;
 use crate::scalar::Scalar;
+use crate::trail::{Point, Trail, Way, by_scores};
 
 /// Bytes of kernel values, at most: more do not stay in the processor's cache, and steps are no faster than those of blocks.
 /// With 120 MB covtype15k at C = 100 took 1.5 times as long as without contests.
@@ -62,11 +62,11 @@ pub(super) struct Contest<S> {
     /// Steps of this sweep, and sweeps.
     steps: usize,
     sweeps: usize,
-    trail: Trail,
+    trail: Trail<Vec<f64>>,
     /// Sweeps until conjugate gradients are tried, how many passed before, and where the last of them began.
     wait: usize,
     pub pause: usize,
-    last: Option<Point>,
+    last: Option<Point<Vec<f64>>>,
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
@@ -247,16 +247,17 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let here = self.point_in(contest);
         let cells = &mut contest.cells;
         let (by_place, stride) = (cells.weights.clone(), cells.dual.len());
-        let of_sweep = contest.last.take().map(|last| last.gain_to(&here, &by_place, stride));
+        let product = &|way: &Way<_>, scores: &Vec<f64>| by_scores(way, scores, &by_place, stride);
+        let of_sweep = contest.last.take().map(|last| last.gain_to(&here, product));
         let (steps, gains) = face.ascend(cells, GRADIENTS);
         let mut scores = std::mem::take(&mut cells.scores);
         cells.add_all(&gains, &job.among, &self.cached, &mut scores);
         cells.scores = scores;
-        let (best, gain) = here.towards(self.point_in(contest), &by_place, stride);
+        let (best, gain) = here.towards(self.point_in(contest), product);
         let worth = gain > of_sweep.unwrap_or(0.0) * steps as f64 / LIKE_A_SWEEP;
         let Contest { cells, trail, wait, pause, sweeps, last, .. } = contest;
         cells.dual.clone_from(&best.dual);
-        cells.scores.clone_from(&best.scores);
+        cells.scores.clone_from(&best.image);
         *pause = if worth { 0 } else { (2 * *pause + 1).min(PAUSE) };
         (*wait, *trail, *last) = (*pause, Trail::default(), worth.then_some(best));
         *sweeps += OF_GRADIENTS;
@@ -264,9 +265,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Where a contest is.
-    fn point_in(&self, Contest { cells, weights, .. }: &Contest<S>) -> Point {
+    fn point_in(&self, Contest { cells, weights, .. }: &Contest<S>) -> Point<Vec<f64>> {
         let conjugates = self.conjugates_in(&cells.dual, cells, weights);
-        Point { dual: cells.dual.clone(), scores: cells.scores.clone(), conjugates }
+        Point { dual: cells.dual.clone(), image: cells.scores.clone(), conjugates }
     }
 
     fn leap_in(
@@ -278,16 +279,20 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let here = self.point_in(contest);
         let Contest { cells, weights, factor, trail, .. } = contest;
         let (by_place, stride) = (cells.weights.clone(), cells.dual.len());
-        let leap = trail.leap(here, &by_place, stride, |there| {
-            let outside = self.bring_back_in(cells, factor, &mut there.dual);
-            let whose = outside.iter().map(|(at, _)| cells.member(*at));
-            job.among.fetch(self.kernel, data.rows(), &self.cached, whose)?;
-            cells.add_all(&outside, &job.among, &self.cached, &mut there.scores);
-            there.conjugates = self.conjugates_in(&there.dual, cells, weights);
-            Ok(!outside.is_empty())
-        })?;
+        let leap = trail.leap(
+            here,
+            &|way, scores| by_scores(way, scores, &by_place, stride),
+            |there| {
+                let outside = self.bring_back_in(cells, factor, &mut there.dual);
+                let whose = outside.iter().map(|(at, _)| cells.member(*at));
+                job.among.fetch(self.kernel, data.rows(), &self.cached, whose)?;
+                cells.add_all(&outside, &job.among, &self.cached, &mut there.image);
+                there.conjugates = self.conjugates_in(&there.dual, cells, weights);
+                Ok(!outside.is_empty())
+            },
+        )?;
         if let Some((there, _)) = leap {
-            (cells.dual, cells.scores) = (there.dual, there.scores);
+            (cells.dual, cells.scores) = (there.dual, there.image);
         }
         Ok(())
     }

@@ -17,7 +17,6 @@
 use super::companion::Asked;
 use super::near::Near;
 use super::pair::{Coordinate, best_of_two};
-use super::trail::{Point, Trail};
 use super::values::add_all;
 use super::working::{Among, Found, Gain, Job};
 use super::{KernelAscent, SLOW, WORKING};
@@ -27,6 +26,7 @@ use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
 use crate::simd::{CANDIDATES, Steepest, TILE, WIDTH};
+use crate::trail::{Point, Trail, by_scores};
 use crate::vectors::GROUP;
 
 /// Fewer examples than this are not worth a choice.
@@ -89,7 +89,7 @@ pub(super) struct Descent<S> {
     dual: f64,
     pub steps: usize,
     /// Where the last sweeps among those who take part have led, and steps when the last one ended.
-    trail: Trail,
+    trail: Trail<Vec<f64>>,
     swept: usize,
     /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
     looked: usize,
@@ -397,31 +397,32 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let (mut dual, weights): (Vec<f64>, Vec<f64>) = (own(&|k| a[k]), own(&|k| weights[k]));
         dual.resize(stride, 0.0);
         // What is linear in a, a conjugate is, may as well be in the scores.
-        let scores = now.iter().map(|slope| -slope).collect();
-        let here = Point { dual, scores, conjugates: 0.0 };
-        let leap = trail.leap(here, &weights, stride, |there| {
-            let (mut outside, mut changes) = (Vec::new(), Vec::new());
-            for (a, &k) in there.dual.iter_mut().zip(&*active) {
-                let low = if sign[k as usize] < 0.0 { -1.0 } else { 0.0 };
-                let inside = a.clamp(low, low + 1.0);
-                if inside != *a {
-                    outside.push(k as usize);
-                    changes.push(factor[k as usize] * (inside - *a));
-                    *a = inside;
+        let image = now.iter().map(|slope| -slope).collect();
+        let here = Point { dual, image, conjugates: 0.0 };
+        let leap =
+            trail.leap(here, &|way, scores| by_scores(way, scores, &weights, stride), |there| {
+                let (mut outside, mut changes) = (Vec::new(), Vec::new());
+                for (a, &k) in there.dual.iter_mut().zip(&*active) {
+                    let low = if sign[k as usize] < 0.0 { -1.0 } else { 0.0 };
+                    let inside = a.clamp(low, low + 1.0);
+                    if inside != *a {
+                        outside.push(k as usize);
+                        changes.push(factor[k as usize] * (inside - *a));
+                        *a = inside;
+                    }
                 }
-            }
-            self.fetch(data.rows(), &mut job.among, near, (active, all), outside.clone())?;
-            let among = &job.among;
-            if !all {
-                for &k in &outside {
-                    near.find(k, || among.row(&self.cached, k), active)?;
+                self.fetch(data.rows(), &mut job.among, near, (active, all), outside.clone())?;
+                let among = &job.among;
+                if !all {
+                    for &k in &outside {
+                        near.find(k, || among.row(&self.cached, k), active)?;
+                    }
                 }
-            }
-            let row = |&k: &usize| if all { among.row(&self.cached, k) } else { near.row(k) };
-            let rows: Vec<&[S]> = outside.iter().map(row).collect();
-            S::add_rows(&changes, &rows, &mut there.scores);
-            Ok(!outside.is_empty())
-        })?;
+                let row = |&k: &usize| if all { among.row(&self.cached, k) } else { near.row(k) };
+                let rows: Vec<&[S]> = outside.iter().map(row).collect();
+                S::add_rows(&changes, &rows, &mut there.image);
+                Ok(!outside.is_empty())
+            })?;
         descent.swept = descent.steps;
         if let Some((there, gain)) = leap {
             descent.dual += gain;
@@ -429,7 +430,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 descent.a[k as usize] = there.dual[l];
                 descent.narrow[l] = there.dual[l] as f32;
             }
-            descent.now.iter_mut().zip(&there.scores).for_each(|(slope, score)| *slope = -score);
+            descent.now.iter_mut().zip(&there.image).for_each(|(slope, score)| *slope = -score);
             descent.next = self.look_around(descent);
         }
         Ok(())

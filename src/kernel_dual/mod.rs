@@ -41,7 +41,6 @@ mod near;
 mod pair;
 mod rows;
 mod survey;
-mod trail;
 mod values;
 mod working;
 

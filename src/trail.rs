@@ -1,12 +1,13 @@
-//! Leaps along the way that ascent among a working set has come.
+//! Leaps along the way that ascent has come.
 //!
-//! * Where the regularisation is weak, greedy steps crawl along a valley. D is a quadratic, and the scores of a sum of
-//!   points are the sum of their scores, so the best of all points in the plane of the last few costs no kernel value, only
-//!   a system of [`SWEEPS`] equations. What lies outside the domain there is brought back into it, with a row of kernel
-//!   values for each example concerned, and the best point on the line to what results is where ascent goes on.
+//! * Where the regularisation is weak, steps of single examples crawl along a valley. D is a quadratic, and the image of a sum
+//!   of points is the sum of their images, so the best of all points in the plane of the last few costs no more than products
+//!   of these, and a system of [`SWEEPS`] equations. What lies outside the domain there is brought back into it, which costs
+//!   one row for each example concerned, and the best point on the line to what results is where ascent goes on.
+//! * Images: scores, where ascent is among kernel values; weights, where they are few beside what a pass looks at.
 //! * Source: sequential subspace optimisation (Narkiss and Zibulevsky 2005), here between sweeps of coordinate ascent.
-//! * Trials on one thread, several classes jointly, to a gap of 1e-2: usps, letter and covtype at C = 100 took 0.4, 0.6 and
-//!   0.3 of the time that they took without, at C = 1 0.7 to 0.8.
+//! * Trials on one thread, kernel machines of several classes jointly, to a gap of 1e-2: usps, letter and covtype at C = 100 took
+//!   0.4, 0.6 and 0.3 of the time that they took without, at C = 1 0.7 to 0.8.
 
 use crate::error::Error;
 use crate::newton::solve;
@@ -24,46 +25,73 @@ const FARTHEST: f64 = 64.0;
 /// What is added to the diagonal of the system, of its trace.
 const RIDGE: f64 = 1e-10;
 
-/// Where ascent was at the ends of the last sweeps.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Trail(Vec<Point>);
+/// What dual variables come to, linearly.
+pub(crate) trait Image: Clone {
+    /// Without another.
+    fn less(&self, other: &Self) -> Self;
 
-/// Dual variables and scores, output after output, and the weighted sum of what else D loses by: the conjugates.
+    /// Becomes larger by so many times another.
+    fn plus(&mut self, c: f64, other: &Self);
+}
+
+impl Image for Vec<f64> {
+    fn less(&self, other: &Self) -> Self {
+        self.iter().zip(other).map(|(u, v)| u - v).collect()
+    }
+
+    fn plus(&mut self, c: f64, other: &Self) {
+        self.iter_mut().zip(other).for_each(|(sum, u)| *sum += c * u);
+    }
+}
+
+/// Where ascent was at the ends of the last sweeps.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
+pub(crate) struct Trail<I>(Vec<Point<I>>);
+
+/// Dual variables and their image, and the weighted sum of what else D loses by: the conjugates.
+#[derive(Clone, Debug)]
+pub(crate) struct Point<I> {
     pub dual: Vec<f64>,
-    pub scores: Vec<f64>,
+    pub image: I,
     pub conjugates: f64,
 }
 
-/// A way from a point: what dual variables and scores gain on it.
+/// A way from a point: what dual variables and image gain on it.
 #[derive(Clone, Debug)]
-struct Way {
-    dual: Vec<f64>,
-    scores: Vec<f64>,
+pub(crate) struct Way<I> {
+    pub dual: Vec<f64>,
+    pub image: I,
 }
 
-impl Trail {
+/// By how much the product of a way with an image, in the quadratic form of n D, lowers it twice.
+pub(crate) type Product<'a, I> = &'a dyn Fn(&Way<I>, &I) -> f64;
+
+impl<I> Default for Trail<I> {
+    fn default() -> Self {
+        Trail(Vec::new())
+    }
+}
+
+impl<I: Image> Trail<I> {
     /// Notes where a sweep has ended. Once there were [`SWEEPS`] before it, looks for a better point: that, and how much
-    /// higher n D is there. There is a weight for each example, and maybe more numbers than examples for each output;
-    /// `bring_back` makes a point feasible and says whether it was not, but for roundings.
+    /// higher n D is there. `bring_back` makes a point feasible, sums its conjugates, and says whether it was not, but for
+    /// roundings.
     pub fn leap(
         &mut self,
-        here: Point,
-        weights: &[f64],
-        stride: usize,
-        mut bring_back: impl FnMut(&mut Point) -> Result<bool, Error>,
-    ) -> Result<Option<(Point, f64)>, Error> {
-        let Some(way) = self.note(here.clone(), weights, stride) else {
+        here: Point<I>,
+        product: Product<'_, I>,
+        mut bring_back: impl FnMut(&mut Point<I>) -> Result<bool, Error>,
+    ) -> Result<Option<(Point<I>, f64)>, Error> {
+        let Some(way) = self.note(here.clone(), product) else {
             return Ok(None);
         };
-        let mut best: Option<(f64, f64, Way)> = None;
+        let mut best: Option<(f64, f64, Way<I>)> = None;
         for part in PARTS {
             let mut there = here.clone();
             there.go(part, &way);
             let outside = bring_back(&mut there)?;
             let line = Way::between(&here, &there);
-            let (t, gain) = line.best(&here, &there, weights, stride);
+            let (t, gain) = line.best(&here, &there, product);
             if gain > best.as_ref().map_or(0.0, |best| best.1) {
                 best = Some((t, gain, line));
             }
@@ -81,19 +109,18 @@ impl Trail {
     }
 
     /// The way to the best point of the plane of the last few.
-    fn note(&mut self, here: Point, weights: &[f64], stride: usize) -> Option<Way> {
+    fn note(&mut self, here: Point<I>, product: Product<'_, I>) -> Option<Way<I>> {
         if self.0.len() < SWEEPS {
             self.0.push(here);
             return None;
         }
-        let ways: Vec<Way> = self.0.iter().map(|before| Way::between(before, &here)).collect();
-        let product = |u: &[f64], v: &[f64]| product(u, v, weights, stride);
+        let ways: Vec<Way<I>> = self.0.iter().map(|before| Way::between(before, &here)).collect();
         let mut matrix = [0.0; SWEEPS * SWEEPS];
         let mut far = [0.0; SWEEPS];
         for (i, (one, before)) in ways.iter().zip(&self.0).enumerate() {
-            far[i] = before.conjugates - here.conjugates - product(&one.dual, &here.scores);
+            far[i] = before.conjugates - here.conjugates - product(one, &here.image);
             for (j, other) in ways.iter().enumerate() {
-                matrix[i * SWEEPS + j] = product(&one.dual, &other.scores);
+                matrix[i * SWEEPS + j] = product(one, &other.image);
             }
         }
         self.0 = vec![here];
@@ -105,32 +132,31 @@ impl Trail {
         }
         let farthest = far.iter().fold(0.0, |most: f64, far| most.max(far.abs()));
         far.iter_mut().for_each(|far| *far *= (FARTHEST / farthest).min(1.0));
-        let zeros = || vec![0.0; self.0[0].dual.len()];
-        let mut sum = Way { dual: zeros(), scores: zeros() };
+        let mut sum = Way::between(&self.0[0], &self.0[0]);
         for (far, way) in far.iter().zip(&ways) {
-            plus(*far, &way.dual, &mut sum.dual);
-            plus(*far, &way.scores, &mut sum.scores);
+            sum.dual.plus(*far, &way.dual);
+            sum.image.plus(*far, &way.image);
         }
         Some(sum)
     }
 }
 
-impl Point {
+impl<I: Image> Point<I> {
     /// How much higher n D is at another point.
-    pub fn gain_to(&self, there: &Point, weights: &[f64], stride: usize) -> f64 {
-        let (slope, curve) = Way::between(self, there).rise(self, there, weights, stride);
+    pub fn gain_to(&self, there: &Self, product: Product<'_, I>) -> f64 {
+        let (slope, curve) = Way::between(self, there).rise(self, there, product);
         slope - curve / 2.0
     }
 
     /// Another point, where n D is higher there, and by how much; else the best one on the line to it, by how much at least.
     /// Where that is nothing, or the other is not finite, this one, to the last bit.
-    pub fn towards(mut self, there: Point, weights: &[f64], stride: usize) -> (Point, f64) {
-        let gain = self.gain_to(&there, weights, stride);
+    pub fn towards(mut self, there: Self, product: Product<'_, I>) -> (Self, f64) {
+        let gain = self.gain_to(&there, product);
         if gain > 0.0 {
             return (there, gain);
         }
         let way = Way::between(&self, &there);
-        let (t, gain) = way.best(&self, &there, weights, stride);
+        let (t, gain) = way.best(&self, &there, product);
         if gain > 0.0 {
             self.go(t, &way);
             self.conjugates += t * (there.conjugates - self.conjugates);
@@ -139,29 +165,27 @@ impl Point {
     }
 
     /// Goes a part of a way; the conjugates are then those of before.
-    fn go(&mut self, part: f64, way: &Way) {
-        plus(part, &way.dual, &mut self.dual);
-        plus(part, &way.scores, &mut self.scores);
+    fn go(&mut self, part: f64, way: &Way<I>) {
+        self.dual.plus(part, &way.dual);
+        self.image.plus(part, &way.image);
     }
 }
 
-impl Way {
-    fn between(from: &Point, to: &Point) -> Way {
-        let minus = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(u, v)| u - v).collect();
-        Way { dual: minus(&to.dual, &from.dual), scores: minus(&to.scores, &from.scores) }
+impl<I: Image> Way<I> {
+    fn between(from: &Point<I>, to: &Point<I>) -> Self {
+        Way { dual: to.dual.less(&from.dual), image: to.image.less(&from.image) }
     }
 
     /// On the way from one point to another, how fast n D rises at its beginning, and how much less at its end.
-    fn rise(&self, from: &Point, to: &Point, weights: &[f64], stride: usize) -> (f64, f64) {
-        let product = |v: &[f64]| product(&self.dual, v, weights, stride);
-        let slope = from.conjugates - to.conjugates - product(&from.scores);
-        (slope, product(&self.scores))
+    fn rise(&self, from: &Point<I>, to: &Point<I>, product: Product<'_, I>) -> (f64, f64) {
+        let slope = from.conjugates - to.conjugates - product(self, &from.image);
+        (slope, product(self, &self.image))
     }
 
     /// The part of the way from one point to another that raises D most, and by how much, n times: at least, the conjugates
     /// being convex.
-    fn best(&self, from: &Point, to: &Point, weights: &[f64], stride: usize) -> (f64, f64) {
-        let (slope, curve) = self.rise(from, to, weights, stride);
+    fn best(&self, from: &Point<I>, to: &Point<I>, product: Product<'_, I>) -> (f64, f64) {
+        let (slope, curve) = self.rise(from, to, product);
         if slope > 0.0 {
             let t = (slope / curve.max(f64::MIN_POSITIVE)).min(1.0);
             (t, t * slope - t * t * curve / 2.0)
@@ -171,17 +195,19 @@ impl Way {
     }
 }
 
-/// The inner product of the numbers of examples with these weights.
-fn product(u: &[f64], v: &[f64], weights: &[f64], stride: usize) -> f64 {
-    let by_output = u.chunks(stride).zip(v.chunks(stride));
+/// Where images are scores: the inner product with the dual variables of examples of these weights. There may be more numbers
+/// than examples for each output.
+pub(crate) fn by_scores(
+    way: &Way<Vec<f64>>,
+    scores: &[f64],
+    weights: &[f64],
+    stride: usize,
+) -> f64 {
+    let by_output = way.dual.chunks(stride).zip(scores.chunks(stride));
     let of = |(u, v): (&[f64], &[f64])| -> f64 {
         u.iter().zip(v).zip(weights).map(|((u, v), weight)| weight * u * v).sum()
     };
     by_output.map(of).sum()
-}
-
-fn plus(c: f64, u: &[f64], sum: &mut [f64]) {
-    sum.iter_mut().zip(u).for_each(|(sum, u)| *sum += c * u);
 }
 
 #[cfg(test)]
@@ -195,26 +221,27 @@ mod tests {
         let (k, b) = ([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]);
         let point = |a: [f64; 2]| Point {
             dual: a.to_vec(),
-            scores: k.iter().map(|row| row[0] * a[0] + row[1] * a[1]).collect(),
+            image: k.iter().map(|row| row[0] * a[0] + row[1] * a[1]).collect(),
             conjugates: -(b[0] * a[0] + b[1] * a[1]),
         };
+        let product = |way: &Way<Vec<f64>>, image: &Vec<f64>| by_scores(way, image, &[1.0; 2], 2);
         let mut trail = Trail::default();
         let last = [0.3, -0.2];
         for a in [[0.0, 0.0], [0.1, 0.0], [0.1, 0.4]] {
-            assert!(trail.note(point(a), &[1.0; 2], 2).is_none());
+            assert!(trail.note(point(a), &product).is_none());
         }
-        let way = trail.note(point(last), &[1.0; 2], 2).expect("a way");
+        let way = trail.note(point(last), &product).expect("a way");
         let best = [1.0 / 11.0, 7.0 / 11.0];
         for i in 0..2 {
             assert!((last[i] + way.dual[i] - best[i]).abs() < 1e-6);
         }
         let there = point([last[0] + 2.0 * way.dual[0], last[1] + 2.0 * way.dual[1]]);
         let twice = Way::between(&point(last), &there);
-        let (t, gain) = twice.best(&point(last), &there, &[1.0; 2], 2);
+        let (t, gain) = twice.best(&point(last), &there, &product);
         assert!((t - 0.5).abs() < 1e-6);
         let value = |a: [f64; 2]| {
             let p = point(a);
-            -p.conjugates - (a[0] * p.scores[0] + a[1] * p.scores[1]) / 2.0
+            -p.conjugates - (a[0] * p.image[0] + a[1] * p.image[1]) / 2.0
         };
         assert!((gain - (value(best) - value(last))).abs() < 1e-9);
     }
