@@ -133,6 +133,7 @@ pub struct DualAscent<L> {
     /// What part of the gap that it sees the next pass may leave.
     hope: f64,
     narrow: Narrow,
+    hindsight: Hindsight,
     turn: Turn,
     /// Whether a leap from w = 0 has led nowhere, at this lambda.
     futile: bool,
@@ -187,6 +188,7 @@ impl<L: Loss> DualAscent<L> {
             glimpsed: f64::INFINITY,
             hope: HOPE,
             narrow: Narrow::default(),
+            hindsight: Hindsight::default(),
             turn: Turn::default(),
             futile: false,
             free: None,
@@ -245,6 +247,7 @@ impl<L: Loss> DualAscent<L> {
             Some(number) => (self.narrowly_due(number), NARROW + number),
             None => (self.due(), self.passes - 1),
         };
+        self.hindsight.begin(&due);
         Ok(Pass { order: sampling.epoch(due.len(), seed, number)?, due })
     }
 
@@ -463,7 +466,7 @@ impl<L: Loss> DualAscent<L> {
     pub(crate) fn clear_image(&mut self) -> Result<(), Error> {
         let outputs = self.w.outputs();
         self.w = Linear::new(outputs, self.w.n_features(), self.w.constant())?;
-        self.narrow.hindsight = Hindsight::default();
+        self.hindsight = Hindsight::default();
         self.wake_all();
         Ok(())
     }
@@ -498,6 +501,8 @@ impl<L: Loss> DualAscent<L> {
         seed: u64,
     ) -> Result<Certificate, Error> {
         self.turn(data, true)?;
+        // Others may have made steps since.
+        self.hindsight = Hindsight::default();
         for _ in 0..max_epochs {
             loop {
                 let order = self.pass(Sampling::Shuffle, seed)?;

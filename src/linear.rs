@@ -306,13 +306,23 @@ impl<S: Scalar> Linear<S> {
 
     /// Becomes `c` times itself and `d` times such another. No average must be under way. O(size).
     pub(crate) fn mix(&mut self, c: f64, d: f64, other: &Self) {
+        self.mix_roughly(c, d, other);
+        self.measure();
+    }
+
+    /// [`mix`](Linear::mix), but for the norm, which [`measure`](Linear::measure) computes.
+    pub(crate) fn mix_roughly(&mut self, c: f64, d: f64, other: &Self) {
         let (c, d) = (c * self.scale.a, d * other.scale.a);
         for (v, o) in self.v.all_mut().iter_mut().zip(other.v.all()) {
             *v = S::from_f64(c * v.to_f64() + d * o.to_f64());
         }
         self.b.iter_mut().zip(&other.b).for_each(|(b, o)| *b = c * *b + d * o);
         self.scale = Scaled::default();
-        self.scale.norm2 = self.norm2_afresh();
+    }
+
+    /// Computes the norm afresh. O(size).
+    pub(crate) fn measure(&mut self) {
+        self.scale.norm2 = self.square();
     }
 
     /// [`score`](Hypothesis::score) of a row that may be stored in a narrower scalar than the weights; nothing is

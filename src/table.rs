@@ -136,7 +136,7 @@ impl<T: Scalar> Table<T> {
 
     /// The numbers of example `i` with their outputs; of many outputs, those that are not 0.
     #[inline(always)]
-    fn for_each(&self, i: usize, mut f: impl FnMut(usize, T)) {
+    pub(crate) fn for_each(&self, i: usize, mut f: impl FnMut(usize, T)) {
         match &self.form {
             Form::Dense(values) => {
                 let row = &values[i * self.outputs..(i + 1) * self.outputs];
@@ -190,6 +190,30 @@ impl<T: Scalar> Table<T> {
     #[inline(always)]
     pub(crate) fn is_of_many(&self) -> bool {
         matches!(self.form, Form::Sparse(_))
+    }
+
+    /// Whether the numbers of example `i` are those of another table of the same form.
+    pub(crate) fn agrees(&self, i: usize, other: &Self) -> bool {
+        match (&self.form, &other.form) {
+            (Form::Dense(values), Form::Dense(others)) => {
+                let range = i * self.outputs..(i + 1) * self.outputs;
+                values[range.clone()] == others[range]
+            }
+            (Form::Sparse(rows), Form::Sparse(others)) => rows[i] == others[i],
+            _ => false,
+        }
+    }
+
+    /// Makes the numbers of example `i` those of another table of the same form.
+    pub(crate) fn copy(&mut self, i: usize, other: &Self) {
+        match (&mut self.form, &other.form) {
+            (Form::Dense(values), Form::Dense(others)) => {
+                let range = i * self.outputs..(i + 1) * self.outputs;
+                values[range.clone()].copy_from_slice(&others[range]);
+            }
+            (Form::Sparse(rows), Form::Sparse(others)) => rows[i].clone_from(&others[i]),
+            _ => {}
+        }
     }
 
     /// Writes the numbers of example `i` for these outputs to `out`. There must be no others that are not 0.

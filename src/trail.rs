@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::newton::solve;
 
 /// Sweeps that are looked back on. In trials 2 and 4 were as good.
-const SWEEPS: usize = 3;
+pub(crate) const SWEEPS: usize = 3;
 
 /// The parts of the way to the best point in the plane that are tried: the farther, the more of it may lie outside.
 const PARTS: [f64; 3] = [1.0, 0.3, 0.1];
@@ -73,6 +73,11 @@ impl<I> Default for Trail<I> {
 }
 
 impl<I: Image> Trail<I> {
+    /// With these ends of sweeps, [`SWEEPS`] at most.
+    pub fn of(ends: Vec<Point<I>>) -> Self {
+        Trail(ends)
+    }
+
     /// Notes where a sweep has ended. Once there were [`SWEEPS`] before it, looks for a better point: that, and how much
     /// higher n D is there. `bring_back` makes a point feasible, sums its conjugates, and says whether it was not, but for
     /// roundings.
@@ -82,7 +87,11 @@ impl<I: Image> Trail<I> {
         product: Product<'_, I>,
         mut bring_back: impl FnMut(&mut Point<I>) -> Result<bool, Error>,
     ) -> Result<Option<(Point<I>, f64)>, Error> {
-        let Some(way) = self.note(here.clone(), product) else {
+        if self.0.len() < SWEEPS {
+            self.0.push(here);
+            return Ok(None);
+        }
+        let Some(way) = self.turn(here.clone(), product) else {
             return Ok(None);
         };
         let mut best: Option<(f64, f64, Way<I>)> = None;
@@ -108,12 +117,8 @@ impl<I: Image> Trail<I> {
         Ok(Some((there, gain)))
     }
 
-    /// The way to the best point of the plane of the last few.
-    fn note(&mut self, here: Point<I>, product: Product<'_, I>) -> Option<Way<I>> {
-        if self.0.len() < SWEEPS {
-            self.0.push(here);
-            return None;
-        }
+    /// The way to the best point of the plane of the last few; only this point is looked back on from now on.
+    fn turn(&mut self, here: Point<I>, product: Product<'_, I>) -> Option<Way<I>> {
         let ways: Vec<Way<I>> = self.0.iter().map(|before| Way::between(before, &here)).collect();
         let mut matrix = [0.0; SWEEPS * SWEEPS];
         let mut far = [0.0; SWEEPS];
@@ -228,9 +233,10 @@ mod tests {
         let mut trail = Trail::default();
         let last = [0.3, -0.2];
         for a in [[0.0, 0.0], [0.1, 0.0], [0.1, 0.4]] {
-            assert!(trail.note(point(a), &product).is_none());
+            let found = trail.leap(point(a), &product, |_| Ok(false));
+            assert!(found.is_ok_and(|found| found.is_none()));
         }
-        let way = trail.note(point(last), &product).expect("a way");
+        let way = trail.turn(point(last), &product).expect("a way");
         let best = [1.0 / 11.0, 7.0 / 11.0];
         for i in 0..2 {
             assert!((last[i] + way.dual[i] - best[i]).abs() < 1e-6);

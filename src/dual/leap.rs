@@ -95,7 +95,7 @@ impl<L: Loss> DualAscent<L> {
         if self.dual_value(data) > before {
             self.conjugates = self.sum_conjugates(data);
             self.wake_all();
-            self.narrow.hindsight = Hindsight::default();
+            self.hindsight = Hindsight::default();
             let certificate = self.certificate(data)?;
             if self.seen == f64::INFINITY {
                 // No pass has been; it would see this.

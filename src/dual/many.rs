@@ -25,7 +25,6 @@ use crate::scalar::{Scalar, all_finite};
 use crate::table::MANY;
 use crate::trainer::Report;
 
-use super::hindsight::Hindsight;
 use super::{DualAscent, WHAT};
 
 /// The part of what the first narrow pass saw of the gap that is left to a whole one, and the part of the tolerance.
@@ -61,7 +60,6 @@ pub(super) struct Narrow {
     idle: Vec<u8>,
     small: f64,
     due: usize,
-    pub(super) hindsight: Hindsight,
 }
 
 impl Narrow {
@@ -75,7 +73,6 @@ impl Narrow {
         } else if self.possible {
             (self.now, self.cost, self.first, self.small) = (true, 0, None, 0.0);
             self.idle.fill(0);
-            self.hindsight = Hindsight::default();
         }
         (self.seen, self.looked) = (0.0, 0);
         self.passes += u64::from(self.now);

@@ -28,6 +28,7 @@ use crate::scalar::{Scalar, others_than_0};
 use crate::table::Table;
 
 use super::glimpse::HOPE;
+use super::hindsight::Hindsight;
 use super::many::Narrow;
 use super::{DualAscent, LEFT, STRANGER, WHAT};
 
@@ -84,7 +85,7 @@ impl<L: Loss> DualAscent<L> {
         self.wake_all();
         (self.visits, self.due, self.seen, self.left) = (0, 1, f64::INFINITY, LEFT);
         (self.before, self.glimpsed, self.hope) = (f64::NAN, f64::INFINITY, HOPE);
-        self.narrow = Narrow::default();
+        (self.narrow, self.hindsight) = (Narrow::default(), Hindsight::default());
         Ok(())
     }
 

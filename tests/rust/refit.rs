@@ -2,7 +2,7 @@
 
 use pegasos::{
     AnyLoss, Binary, Csr, Dense, DualAscent, Examples, Expansion, Hypothesis, Kernel, Loss, Matrix,
-    Refit, Scalar, Span,
+    Progress, Refit, Scalar, Solving, Span,
 };
 
 use crate::generated::joint;
@@ -109,6 +109,33 @@ fn less_memory_changes_no_bit() {
     assert_eq!(solved::<f32>(2500 * row), all);
     assert_eq!(solved::<f32>(0), all);
     assert_eq!(solved::<f64>(0), solved::<f64>(usize::MAX));
+}
+
+/// The same where ascent leaps along the way of its passes, whole or narrow: with whatever memory, and in pieces of any size.
+#[test]
+fn leaps_along_the_way_change_no_bit() {
+    let n = 3000;
+    let (x, y) = board(2, n, 4);
+    let rows = Matrix::from(Dense::new(&x, n, 2).expect("a matrix"));
+    let data = Examples::new(rows, &y, None).expect("a problem");
+    let kernel = Kernel::Rbf { gamma: 8.0 };
+    let solved = |outputs: usize, bytes: usize, size: usize| {
+        let span = Span::new(kernel, &rows, &landmarks(n, 20)).expect("a span");
+        assert!(span.dimension() >= 64 && outputs * span.dimension() > 512);
+        let mut refit = Refit::new(span, &[joint(outputs)], 1e-7, n, bytes).expect("a refit");
+        let mut solving = Solving::new(1e-2, 1000, 0);
+        while !matches!(solving.advance(&mut refit, &data, size), Ok(Progress::Over(_))) {}
+        let event = solving.event();
+        assert!(event.certificate.relative_gap() <= 1e-2);
+        (refit.coefs(), event.visits / n as u64)
+    };
+    // Of which the first ones visit all outputs of every example that is due; without leaps it takes 2,000 epochs.
+    for outputs in [4, 10] {
+        let (coefs, epochs) = solved(outputs, usize::MAX, usize::MAX);
+        assert!(epochs < 200, "{epochs}");
+        assert_eq!(solved(outputs, 0, usize::MAX).0, coefs);
+        assert_eq!(solved(outputs, 1 << 18, 700).0, coefs);
+    }
 }
 
 /// From one lambda to the next, and with examples that come in late, the optimum is that from nothing.
