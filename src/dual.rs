@@ -24,7 +24,8 @@
 //!   f32 has rounded away of w stays lost, and that is harmless: where no step would move anything the
 //!   gap is `lambda/2 ||w - w(a)||^2`, the square of a rounding.
 //! * Cost: O(nnz) a visit, the same again where `a_i` moves. Memory: 17 bytes an example and 8 more for
-//!   every output but the first, of many outputs 25 more and 16 for each with `a_i` other than 0; 8 bytes a weight.
+//!   every output but the first, of many outputs 25 more and 16 for each with `a_i` other than 0; 8 bytes a weight. Where
+//!   leaps along the way of passes are worth it, the dual variables once more, and ten times the weights and what moves.
 
 mod evaluation;
 mod glimpse;

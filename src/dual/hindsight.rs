@@ -72,7 +72,7 @@ struct Moved {
 }
 
 /// Dual variables that a leap is about: whose they are, where those of each begin, their outputs, and where among these the
-/// example's own class is.
+/// example's own class is; see [`Places::new`].
 struct Places {
     examples: Vec<u32>,
     bounds: Vec<usize>,
@@ -130,8 +130,14 @@ impl Moved {
 }
 
 impl Places {
-    /// Of all that have moved.
-    fn new<S: Scalar>(moved: &[Moved], now: &Table<f64>, data: &Examples<'_, S>) -> Places {
+    /// Of all that have moved. On the simplex some outputs and their own one are a problem of its kind; elsewhere all outputs are
+    /// there, and the own one is the class, whichever that is.
+    fn new<S: Scalar>(
+        moved: &[Moved],
+        now: &Table<f64>,
+        data: &Examples<'_, S>,
+        simplex: bool,
+    ) -> Places {
         let all = moved.iter().flat_map(Moved::each);
         let mut all: Vec<(u32, &[(u32, f64)])> = all.collect();
         all.sort_by_key(|moved| moved.0);
@@ -144,13 +150,10 @@ impl Places {
             one.extend(same.iter().flat_map(|moved| moved.1.iter().map(|entry| entry.0)));
             now.for_each(i as usize, |o, _| one.push(o as u32));
             let y = data.label(i as usize);
-            if now.outputs() > 1 {
-                // What an example's dual variables have in common is a sum of 0.
-                one.push(y);
-            }
+            one.extend(simplex.then_some(y));
             one.sort_unstable();
             one.dedup();
-            let place = if now.outputs() > 1 { one.partition_point(|&o| o < y) as u32 } else { y };
+            let place = if simplex { one.partition_point(|&o| o < y) as u32 } else { y };
             outputs.extend_from_slice(&one);
             bounds.push(outputs.len());
             examples.push(i);
@@ -204,8 +207,9 @@ impl<L: Loss> DualAscent<L> {
         stored: usize,
         show: Show<'_, S>,
     ) -> Result<(), Error> {
-        let linear = self.loss.on_simplex() || self.loss.hinge_sign(0, 0).is_some();
-        if self.free.is_some() || !linear {
+        let simplex = self.loss.on_simplex();
+        let hinge = self.loss.hinge_sign(0, 0).is_some() && !self.dual.is_of_many();
+        if self.free.is_some() || !(simplex || hinge) {
             return Ok(());
         }
         let outputs = self.dual.outputs();
@@ -240,7 +244,7 @@ impl<L: Loss> DualAscent<L> {
             (std::mem::take(&mut self.hindsight.moved), std::mem::take(&mut self.hindsight.images));
         if self.narrow.now || !self.may_be_solved(tol) {
             self.hindsight.images.push(self.w.clone());
-            let places = Places::new(&moved, &self.dual, data);
+            let places = Places::new(&moved, &self.dual, data, simplex);
             if self.leap_back(data, &moved, images, &places, show)? {
                 self.hindsight.leapt = places.examples;
             }
@@ -340,18 +344,18 @@ mod tests {
     use rand_pcg::rand_core::Rng;
 
     use super::*;
-    use crate::{AnyLoss, Binary, CrammerSinger, Dense, Hypothesis, Sampling};
+    use crate::{AnyLoss, Binary, CrammerSinger, Dense, Hypothesis, OneVsRest, Sampling};
 
     /// Weak regularisation, labels with noise, some rows without weight: how often ascent leaps in so many passes, none of
     /// which takes it down, out of the domain, or w away from what the dual variables come to.
-    fn leaps<L: Loss + Clone>(loss: &L, d: usize, passes: usize) -> usize {
+    fn leaps<L: Loss + Clone>(loss: &L, classes: u32, d: usize, passes: usize) -> usize {
         let n = 1500;
         let mut numbers = Pcg64::new(3, 0);
         let mut uniform = || (numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let x: Vec<f64> = (0..n * d).map(|_| uniform()).collect();
         let label = |row: &[f64]| {
             let place = if uniform() < 0.3 { uniform() } else { row[0] };
-            (place * f64::from(loss.classes())) as u32
+            (place * f64::from(classes)) as u32
         };
         let y: Vec<u32> = x.chunks(d).map(label).collect();
         let weights: Vec<f64> = (0..n).map(|i| [1.0, 0.0, 3.0][i % 3]).collect();
@@ -370,7 +374,7 @@ mod tests {
             count += usize::from(*ascent.dual() != *dual);
             for (i, a) in ascent.dual().chunks(loss.zeros().as_ref().len()).enumerate() {
                 assert!(loss.excess(a, y[i]) <= 1.0 + 1e-12, "{a:?}");
-                assert!(a.len() == 1 || a.iter().sum::<f64>().abs() < 1e-12);
+                assert!(!loss.on_simplex() || a.iter().sum::<f64>().abs() < 1e-12);
             }
             let (w, conjugates) = (ascent.w.clone(), ascent.conjugates);
             assert!((conjugates - ascent.sum_conjugates(&data)).abs() < 1e-9);
@@ -386,14 +390,15 @@ mod tests {
 
     #[test]
     fn leaps_raise_d_and_keep_its_account() {
+        let joint = |classes| CrammerSinger { classes };
         let binary = Binary { loss: AnyLoss::Hinge, positive: 1 };
-        let few = [leaps(&binary, 70, 60), leaps(&CrammerSinger { classes: 3 }, 70, 60)];
-        let narrow = leaps(&CrammerSinger { classes: 10 }, 70, 60);
+        // Some of the classes, each against the rest: the others have no output.
+        let rest = OneVsRest { loss: AnyLoss::Hinge, positives: vec![3, 1] };
+        let few = [leaps(&binary, 2, 70, 60), leaps(&joint(3), 3, 70, 60), leaps(&rest, 9, 70, 60)];
+        let narrow = leaps(&joint(10), 10, 70, 60);
         assert!(few.iter().all(|&count| count >= 10) && narrow >= 2, "{few:?} {narrow}");
-        // A conjugate that is not linear.
+        // A conjugate that is not linear; and few multiplications beside the weights.
         let smooth = Binary { loss: AnyLoss::SquaredHinge, positive: 1 };
-        assert_eq!(leaps(&smooth, 70, 20), 0);
-        // Few multiplications beside the weights.
-        assert_eq!(leaps(&CrammerSinger { classes: 3 }, 2, 20), 0);
+        assert_eq!([leaps(&smooth, 2, 70, 20), leaps(&joint(3), 3, 2, 20)], [0, 0]);
     }
 }
