@@ -27,8 +27,9 @@ const BESIDE: usize = 16;
 const BESIDE_WEIGHTS: usize = 32;
 const BESIDE_WEIGHTS_NARROWLY: usize = 8;
 
-/// A leap takes fewer multiplications than these, so that a caller is soon heard.
-const MOST: usize = 1 << 28;
+/// Where all dual variables that have moved may be brought back within so many multiplications there is a leap, so that a caller
+/// is soon heard: it does so up to four times.
+const MOST: usize = 1 << 27;
 
 /// Points, and ways between them, that a leap holds at a time.
 const POINTS: usize = 10;
@@ -231,30 +232,23 @@ impl<L: Loss> DualAscent<L> {
             }
         }
         let numbers = if pays { self.hindsight.note(&self.dual) } else { 0 };
-        pays &= work >= BESIDE * numbers && numbers.saturating_mul(stored) <= MOST;
+        pays &= work >= BESIDE * numbers;
         if !pays || memory::check::<f64>(WHAT, &[POINTS, numbers + size]).is_err() {
             self.hindsight = Hindsight::default();
             return Ok(());
         }
-        if self.hindsight.moved.len() < SWEEPS {
-            self.hindsight.images.push(self.w.clone());
+        let Hindsight { images, moved, .. } = &mut self.hindsight;
+        if moved.len() < SWEEPS {
+            images.push(self.w.clone());
             return Ok(());
         }
-        let (moved, mut images) =
-            (std::mem::take(&mut self.hindsight.moved), std::mem::take(&mut self.hindsight.images));
-        if self.narrow.now || !self.may_be_solved(tol) {
-            self.hindsight.images.push(self.w.clone());
-            let places = Places::new(&moved, &self.dual, data, simplex);
-            if self.leap_back(data, &moved, images, &places, show)? {
-                self.hindsight.leapt = places.examples;
-            }
-        } else {
-            // One end later.
-            images.remove(0);
-            images.push(self.w.clone());
-            self.hindsight.images = images;
-            self.hindsight.moved = moved;
-            self.hindsight.moved.remove(0);
+        let (moved, ends) = (std::mem::take(moved), std::mem::take(images));
+        images.push(self.w.clone());
+        let places = Places::new(&moved, &self.dual, data, simplex);
+        let soon = places.outputs.len().saturating_mul(stored) <= MOST;
+        let told = !self.narrow.now && self.may_be_solved(tol);
+        if soon && !told && self.leap_back(data, &moved, ends, &places, show)? {
+            self.hindsight.leapt = places.examples;
         }
         Ok(())
     }
@@ -264,7 +258,7 @@ impl<L: Loss> DualAscent<L> {
         &mut self,
         data: &Examples<'_, S>,
         moved: &[Moved],
-        images: Vec<Linear<f64>>,
+        ends: Vec<Linear<f64>>,
         places: &Places,
         show: Show<'_, S>,
     ) -> Result<bool, Error> {
@@ -283,15 +277,15 @@ impl<L: Loss> DualAscent<L> {
         }
         let here = point(&dual, self.w.clone());
         let before = here.conjugates;
-        let mut ends = Vec::new();
-        for (moved, image) in moved.iter().zip(images).rev() {
+        let mut points = Vec::new();
+        for (moved, image) in moved.iter().zip(ends).rev() {
             places.undo(moved, &mut dual);
-            ends.push(point(&dual, image));
+            points.push(point(&dual, image));
         }
-        ends.reverse();
+        points.reverse();
         let mut steps = 0;
         let product = &|way: &Way<Linear<f64>>, w: &Linear<f64>| n_lambda * way.image.product(w);
-        let leap = Trail::of(ends).leap(here, product, |there| {
+        let leap = Trail::of(points).leap(here, product, |there| {
             let (mut rows, mut changes, mut old) = (Vec::new(), Vec::new(), Vec::new());
             for (i, range, own) in places.each() {
                 old.clear();
