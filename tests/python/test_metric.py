@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -237,16 +238,24 @@ def test_noise_is_found_and_removed(board_and_noise, kind):
 
 
 def test_turned_and_stretched_rows(half_tell):
-    """Other coordinates, the same accuracy: up to a deviation of what is held out."""
+    """Other coordinates, the same accuracy: up to two deviations of what is held out, and on average, as one machine is a draw
+    of as much."""
     X, y = half_tell
-    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(8, 8)))[0]
     stretch = turn * random.uniform(0.5, 2.0, 8)
-    own = machine(budget=60).fit(X, y).score(X_test, y_test)
-    deviation = np.sqrt(own * (1.0 - own) / len(y_test))
+
+    def accuracy(X):
+        found = []
+        for split, seed in product(range(4), range(2)):
+            X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=split)
+            found.append(machine(budget=60, random_state=seed).fit(X_train, y_train).score(X_test, y_test))
+        return np.mean(found)
+
+    own = accuracy(X)
+    deviation = np.sqrt(own * (1.0 - own) / (len(y) // 4))
     for A in (turn, stretch):
-        other = machine(budget=60).fit(X @ A, y).score(X_test @ A, y_test)
+        other = accuracy(X @ A)
         assert abs(other - own) < 2.0 * deviation, (own, other)
 
 
