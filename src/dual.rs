@@ -28,6 +28,7 @@
 //!   leaps along the way of passes are worth it, the dual variables once more, and ten times the weights and what moves.
 
 mod evaluation;
+mod foresight;
 mod glimpse;
 mod hindsight;
 mod intercept;
@@ -50,11 +51,12 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::order::{Ahead, Epoch, Sampling};
 use crate::params::check_lambda;
-use crate::scalar::{Scalar, all_finite};
+use crate::scalar::{Scalar, all_finite, others_than_0};
 use crate::simd::Places;
 use crate::table::Table;
 use crate::trainer::{Report, Trainer};
 pub use evaluation::DualEvaluation;
+use foresight::{BETWEEN_STEPS, Foresight};
 use glimpse::HOPE;
 use hindsight::Hindsight;
 use intercept::Intercept;
@@ -310,6 +312,7 @@ impl<L: Loss> DualAscent<L> {
             };
         }
         let mut glance = Glance::default();
+        let mut foresight = Foresight::new(&self.w, data.rows(), BETWEEN_STEPS);
         let c = 1.0 / (self.lambda * data.len() as f64);
         let mut report = Report::default();
         let mut scores = self.loss.zeros();
@@ -335,7 +338,7 @@ impl<L: Loss> DualAscent<L> {
                 report.examples += 1;
                 continue;
             }
-            self.w.score_row(row, scores);
+            foresight.score(&self.w, data.rows(), i, &mut order, scores);
             if let Some(free) = &self.free {
                 free.shift(i, scores);
             }
@@ -358,7 +361,10 @@ impl<L: Loss> DualAscent<L> {
             if self.dual.is_of_many() {
                 self.narrow.possible = self.glance(&mut glance, i, y, scores);
                 let moved = self.ascend_few(&mut glance, i, row, weight, weight * c)?;
-                report.updates += u64::from(moved);
+                if moved {
+                    report.updates += 1;
+                    foresight.moved(&self.w, data.rows(), glance.moved());
+                }
                 continue;
             }
             coef.copy_from_slice(dual);
@@ -377,6 +383,7 @@ impl<L: Loss> DualAscent<L> {
                     Some(row) => self.w.add_row(Row::Dense(row), coef),
                     None => self.w.add_row(row, coef),
                 }
+                foresight.moved(&self.w, data.rows(), others_than_0(coef).map(|(o, _)| o));
                 if let Some(free) = &mut self.free {
                     for (o, (change, a)) in coef.iter().zip(&*dual).enumerate() {
                         free.moved(i, o, *change, a * weight * c);

@@ -115,6 +115,9 @@ impl Strides {
     }
 }
 
+/// Rows, and outputs, that are multiplied at a time.
+const AT_A_TIME: usize = 24;
+
 impl<S: Scalar> Weights<S> {
     /// Output after output. There must be as many as that.
     pub(crate) fn new(values: Vec<S>, outputs: usize, n_features: usize) -> Self {
@@ -290,6 +293,36 @@ impl<S: Scalar> Weights<S> {
                 if strides.rest > 0 {
                     x.dots_by_feature(rest, strides.rest, of_rest);
                 }
+            }
+        }
+    }
+
+    /// What [`dots`](Weights::dots) writes of several outputs for some of them and some dense rows, to the same bits; row after
+    /// row in `out`. The numbers must stand output after output.
+    pub(crate) fn dots_of_rows<T: Scalar + Weigh<S>>(
+        &self,
+        x: &Matrix<'_, T>,
+        rows: &[usize],
+        outputs: &[usize],
+        out: &mut [f64],
+    ) {
+        let Form::ByOutput(values) = &self.form else {
+            unreachable!("weights that sparse rows want");
+        };
+        let (d, stride) = (self.n_features, outputs.len());
+        for (rows, out) in rows.chunks(AT_A_TIME).zip(out.chunks_mut(AT_A_TIME * stride)) {
+            let mut features = [&[][..]; AT_A_TIME];
+            for (features, &i) in features.iter_mut().zip(rows) {
+                let Row::Dense(x) = x.row(i) else {
+                    unreachable!("a sparse row");
+                };
+                *features = x;
+            }
+            for (k, outputs) in outputs.chunks(AT_A_TIME).enumerate() {
+                let mut w = [&[][..]; AT_A_TIME];
+                w.iter_mut().zip(outputs).for_each(|(w, &o)| *w = &values[o * d..(o + 1) * d]);
+                let out = &mut out[k * AT_A_TIME..];
+                T::dots_of_rows(&features[..rows.len()], &w[..outputs.len()], out, stride);
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::order::Ahead;
 use crate::scalar::{Scalar, all_finite};
 
 use super::DualAscent;
+use super::foresight::{AT_REST, Foresight};
 use super::intercept::Balance;
 use super::many::Glance;
 
@@ -67,6 +68,7 @@ impl DualEvaluation {
         let (scores, scratch, dual) = (scores.as_mut(), scratch.as_mut(), dual.as_mut());
         let mut rows = rows;
         let mut order = Ahead::new(&mut rows);
+        let mut foresight = Foresight::new(&self.w, data.rows(), AT_REST);
         let expects = self.w.expects_rows(data.rows());
         while let Some(i) = order.next(data, |_| ())? {
             if expects && let Some(next) = order.upcoming() {
@@ -77,7 +79,7 @@ impl DualEvaluation {
             if !ascent.loss.concerns(y) || weight == 0.0 && self.balance.is_none() {
                 continue;
             }
-            self.w.score_row(data.rows().row(i), scores);
+            foresight.score(&self.w, data.rows(), i, &mut order, scores);
             if !all_finite(scores) {
                 return Err(data.diagnose(i));
             }

@@ -103,6 +103,12 @@ impl Glance {
         self.own = self.outputs.partition_point(|&o| o < y) as u32;
         self.scratch.clone_from(&self.dual);
     }
+
+    /// The outputs that the last step has moved.
+    pub(super) fn moved(&self) -> impl Iterator<Item = usize> {
+        let moves = self.dual.iter().zip(&self.scratch).map(|(old, new)| old != new);
+        self.outputs.iter().zip(moves).filter(|entry| entry.1).map(|(&o, _)| o as usize)
+    }
 }
 
 /// Whether so many outputs are many; `dense` says whether rows have no zeros.

@@ -6,11 +6,14 @@ use crate::error::Error;
 use crate::hypothesis::Hypothesis;
 use crate::memory;
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, TILE, WIDTH};
+use crate::simd::{Lanes, TILE, WIDTH, Weigh};
 use crate::threads::side_by_side;
 
 /// Fewer outputs than these are scored one by one.
 const FEW: usize = 16;
+
+/// Bytes of weights that are near the processor, with what else a loop needs.
+const FAR: usize = 1 << 14;
 
 /// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
 const TOGETHER: usize = 4 * TILE;
@@ -28,6 +31,29 @@ impl<S: Scalar> Linear<S> {
         let mut lanes = vec![Lanes([S::default(); WIDTH]); blocks * d];
         self.v.for_each(|o, j, v| lanes[o / WIDTH * d + j].0[o % WIDTH] = v);
         Ok(Some(LinearPanel { w: self, lanes }))
+    }
+
+    /// Whether there is [`score_rows`](Linear::score_rows), and is faster than each row by itself: the weights, which it reads
+    /// once for some rows, are more than are near.
+    pub(crate) fn scores_rows_faster<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
+        let there = self.outputs() > 1 && !x.is_sparse() && !self.v.is_by_feature();
+        there && size_of_val(self.v.all()) > FAR
+    }
+
+    /// What [`score_row`](Linear::score_row) writes for these outputs and rows, to the same bits; row after row in `out`.
+    pub(crate) fn score_rows<T: Scalar + Weigh<S>>(
+        &self,
+        x: &Matrix<'_, T>,
+        rows: &[usize],
+        outputs: &[usize],
+        out: &mut [f64],
+    ) {
+        self.v.dots_of_rows(x, rows, outputs, out);
+        for out in out.chunks_mut(outputs.len()) {
+            for (out, &o) in out.iter_mut().zip(outputs) {
+                *out = self.scale.a * (*out + self.constant * self.b[o]);
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! with updates takes the same time, and gathers behind a masked load take three times as long.
 
 use core::arch::x86_64::*;
+use core::array::from_fn;
 
 use super::at::avx512::{Simd, Weigh};
 use super::games::{Four, GAMES, Games, Register, Round, Rule, by_registers};
@@ -16,7 +17,7 @@ fn mask(len: usize) -> u32 {
     (1 << len) - 1
 }
 
-/// `dot`, `axpy` and `dots` for features and weights of one scalar.
+/// The dense loops for features and weights of one scalar.
 macro_rules! dense {
     (
         $t:ident, lanes: $lanes:literal, mask: $mask:ty, set1: $set1:ident, zero: $zero:ident,
@@ -112,8 +113,8 @@ macro_rules! dense {
     };
 }
 
-/// `dots` for features in one scalar and weights in another: four rows of weights at a time. From the portable
-/// body the compiler makes loops of 256 bits that spill their sums.
+/// `dots`, by four rows of weights at a time, and `dots_of_rows` for features in one scalar and weights in another. From the
+/// portable body the compiler makes loops of 256 bits that spill their sums.
 macro_rules! dots {
     (
         $x:ty, $v:ty, lanes: $lanes:literal, mask: $mask:ty, load_x: |$p:ident| $load_x:expr,
@@ -156,6 +157,95 @@ macro_rules! dots {
                 }
                 for (out, acc) in out.iter_mut().zip(acc) {
                     *out = f64::from($reduce(acc));
+                }
+            }
+        }
+
+        #[target_feature(enable = "avx512f,avx512vl")]
+        unsafe fn dots_of_rows(rows: &[&[$x]], w: &[&[$v]], out: &mut [f64], stride: usize) {
+            const LANES: usize = $lanes;
+            /// The products of four rows with N rows of weights: `out[r][o]`, each summed as `dots` does.
+            ///
+            /// # Safety
+            /// `d` numbers may be read from every row.
+            #[inline]
+            #[target_feature(enable = "avx512f,avx512vl")]
+            unsafe fn tile<const N: usize>(
+                d: usize,
+                rows: [*const $x; 4],
+                w: [*const $v; N],
+            ) -> [[f64; N]; 4] {
+                let mut acc = [[$zero(); N]; 4];
+                let mut at = 0;
+                while at + LANES <= d {
+                    // SAFETY: `at + LANES <= d`, and the caller's promise.
+                    unsafe {
+                        let mut x = [$zero(); 4];
+                        for r in 0..4 {
+                            let $p = rows[r].add(at);
+                            x[r] = $load_x;
+                        }
+                        for o in 0..N {
+                            let w = $load(w[o].add(at));
+                            for r in 0..4 {
+                                acc[r][o] = $fma(x[r], w, acc[r][o]);
+                            }
+                        }
+                    }
+                    at += LANES;
+                }
+                if at < d {
+                    let low = mask(d - at) as $mask;
+                    // SAFETY: as above; masked loads touch only the lanes of their mask.
+                    unsafe {
+                        let mut x = [$zero(); 4];
+                        for r in 0..4 {
+                            let ($m, $q) = (low, rows[r].add(at));
+                            x[r] = $maskz_load_x;
+                        }
+                        for o in 0..N {
+                            let w = $maskz_load(low, w[o].add(at));
+                            for r in 0..4 {
+                                acc[r][o] = $fma(x[r], w, acc[r][o]);
+                            }
+                        }
+                    }
+                }
+                // Closures would be compiled for the baseline, and called.
+                let mut products = [[0.0; N]; 4];
+                for r in 0..4 {
+                    for o in 0..N {
+                        products[r][o] = f64::from($reduce(acc[r][o]));
+                    }
+                }
+                products
+            }
+            let d = rows[0].len();
+            assert!(rows.iter().all(|row| row.len() == d) && w.iter().all(|row| row.len() == d));
+            for (k, w) in w.chunks(6).enumerate() {
+                for (rows, out) in rows.chunks(4).zip(out.chunks_mut(4 * stride)) {
+                    // What is missing in fours and sixes repeats the last of those that are there.
+                    let x: [_; 4] = from_fn(|r| rows[r.min(rows.len() - 1)].as_ptr());
+                    let row = |o: usize| w[o.min(w.len() - 1)].as_ptr();
+                    let mut write = |products: &[[f64; 6]; 4]| {
+                        for (out, products) in out.chunks_mut(stride).zip(products) {
+                            out[6 * k..][..w.len()].copy_from_slice(&products[..w.len()]);
+                        }
+                    };
+                    // SAFETY: all rows have `d` numbers, by the assertion.
+                    unsafe {
+                        match w.len() {
+                            1 | 2 => {
+                                let few = tile(d, x, [row(0), row(1)]);
+                                write(&few.map(|[a, b]| [a, b, 0.0, 0.0, 0.0, 0.0]));
+                            }
+                            3 | 4 => {
+                                let few = tile(d, x, [row(0), row(1), row(2), row(3)]);
+                                write(&few.map(|[a, b, c, e]| [a, b, c, e, 0.0, 0.0]));
+                            }
+                            _ => write(&tile(d, x, from_fn(row))),
+                        }
+                    }
                 }
             }
         }

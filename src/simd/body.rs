@@ -106,36 +106,67 @@ const ROWS: usize = 4;
 #[inline(always)]
 pub fn dots<P: Processor, S: Widen<V>, V: Float>(p: P, x: &[S], w: &[V], out: &mut [f64]) {
     let d = x.len();
-    let whole = d - d % LANES;
     let (groups, rest) = out.as_chunks_mut::<ROWS>();
     for (o, out) in groups.iter_mut().enumerate() {
-        // Of one length, so that one check of bounds serves all.
-        let w: [&[V]; ROWS] = from_fn(|r| &w[(o * ROWS + r) * d..][..d]);
-        let mut acc = [[V::ZERO; LANES]; ROWS];
-        for k in (0..whole).step_by(LANES) {
-            let x = &x[k..k + LANES];
-            let w: [&[V]; ROWS] = from_fn(|r| &w[r][k..k + LANES]);
-            for l in 0..LANES {
-                let x = x[l].widen();
-                for r in 0..ROWS {
-                    acc[r][l] = x.mul_add_if_fast::<P>(w[r][l], acc[r][l]);
-                }
-            }
-        }
-        let mut one = [V::ZERO; ROWS];
-        for k in whole..d {
-            let x = x[k].widen();
-            for r in 0..ROWS {
-                one[r] = x.mul_add_if_fast::<P>(w[r][k], one[r]);
-            }
-        }
-        for r in 0..ROWS {
-            let eight: [V; 8] = fold(acc[r]);
-            out[r] = (sum_of_four(fold(eight)) + one[r]).widen();
-        }
+        *out = group(p, x, from_fn(|r| &w[(o * ROWS + r) * d..][..d]));
     }
     for (o, out) in (groups.len() * ROWS..).zip(rest) {
-        *out = dot(p, x, &w[o * d..(o + 1) * d]);
+        [*out] = group(p, x, [&w[o * d..][..d]]);
+    }
+}
+
+/// The products with some rows of weights; each is summed in the same order, however many these are.
+#[inline(always)]
+fn group<P: Processor, S: Widen<V>, V: Float, const N: usize>(
+    _: P,
+    x: &[S],
+    w: [&[V]; N],
+) -> [f64; N] {
+    let d = x.len();
+    let whole = d - d % LANES;
+    // Of one length, so that one check of bounds serves all.
+    let w = w.map(|w| &w[..d]);
+    let mut acc = [[V::ZERO; LANES]; N];
+    for k in (0..whole).step_by(LANES) {
+        let x = &x[k..k + LANES];
+        let w: [&[V]; N] = from_fn(|r| &w[r][k..k + LANES]);
+        for l in 0..LANES {
+            let x = x[l].widen();
+            for r in 0..N {
+                acc[r][l] = x.mul_add_if_fast::<P>(w[r][l], acc[r][l]);
+            }
+        }
+    }
+    let mut one = [V::ZERO; N];
+    for k in whole..d {
+        let x = x[k].widen();
+        for r in 0..N {
+            one[r] = x.mul_add_if_fast::<P>(w[r][k], one[r]);
+        }
+    }
+    from_fn(|r| {
+        let eight: [V; 8] = fold(acc[r]);
+        (sum_of_four(fold(eight)) + one[r]).widen()
+    })
+}
+
+/// [`ROWS`] rows of weights stay in the first cache for all rows.
+#[inline(always)]
+pub fn dots_of_rows<P: Processor, S: Widen<V>, V: Float>(
+    p: P,
+    rows: &[&[S]],
+    w: &[&[V]],
+    out: &mut [f64],
+    stride: usize,
+) {
+    for (k, some) in w.chunks(ROWS).enumerate() {
+        for (x, out) in rows.iter().zip(out.chunks_mut(stride)) {
+            let out = &mut out[k * ROWS..][..some.len()];
+            match some {
+                &[a, b, c, e] => out.copy_from_slice(&group(p, x, [a, b, c, e])),
+                _ => out.iter_mut().zip(some).for_each(|(out, w)| [*out] = group(p, x, [w])),
+            }
+        }
     }
 }
 

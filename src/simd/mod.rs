@@ -48,6 +48,9 @@ operations! {
         fn dot(x: &[Self], v: &[V]) -> f64;
         /// `out[o] = <x, w[o]>` for every row `w[o]`, of `x.len()` entries, of a matrix.
         fn dots(x: &[Self], w: &[V], out: &mut [f64]);
+        /// `out[r * stride + o] = <rows[r], w[o]>`, all of one length, to the same bits as [`dots`](Weigh::dots). Weights are
+        /// loaded once for some rows.
+        fn dots_of_rows(rows: &[&[Self]], w: &[&[V]], out: &mut [f64], stride: usize);
         /// `v += c x` over the shorter of the two; returns the change of `<v, v>`.
         fn axpy(c: f64, x: &[Self], v: &mut [V]) -> f64;
         /// `sum_k values[k] v[indices[k]]`, or NaN if an index lies outside `v`.
