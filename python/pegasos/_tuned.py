@@ -53,7 +53,8 @@ _SLACK = 5e-3
 _LARGEST_C = 17.0
 _LARGEST_C_OF_ALL = 1000.0
 
-#: By what part of the first fold's best score another alpha may be worse there for all folds to try it.
+#: By what part of the first fold's best score another alpha may be worse there for all folds to try it, unless it is so beyond
+#: doubt.
 _CLOSE = 1e-2
 
 #: The relative gap of the models of such a stage, and of those of all rows.
@@ -496,10 +497,15 @@ class KernelPegasosClassifierCV(Tuned):
             starts = list(product([i, min(i + 1, gammas.last)], alphas.start([j - 1, j])))
             i, j = climb(search, folds[:1], gammas, alphas, starts, 1, up=True)
             # What is worse by little may be better with all folds.
-            gamma, best = gammas[i], search.mean(Key(gammas[i], alphas[j]), [0])
-            tried = [key for key in search.cells if key.gamma == gamma and search.knows(key, [0])]
-            close = [key.alpha for key in tried if search.mean(key, [0]) >= best - _CLOSE * abs(best)]
-            gammas, alphas = (Axis(sorted(some, reverse=True), alpha_of, 0, 0) for some in ([gamma], close))
+            best, fold = Key(gammas[i], alphas[j]), task.folds[0]
+            mean = search.mean(best, [0])
+            tried = [key for key in search.cells if key.gamma == best.gamma and search.knows(key, [0])]
+            close = [key for key in tried if search.mean(key, [0]) >= mean - _CLOSE * abs(mean)]
+            if self.rule == "best":
+                scores = {key: search.cells[key].held_out[0] for key in close}
+                close = [key for key in close if not task.is_surely_worse(fold, scores[key], scores[best])]
+            gammas = Axis([best.gamma], alpha_of, 0, 0)
+            alphas = Axis(sorted((key.alpha for key in close), reverse=True), alpha_of, 0, 0)
             starts = list(product([0], alphas.start([])))
         climb(search, folds, gammas, alphas, starts, 1)
         return search

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 #: classes: what ``predict`` says shall be the likeliest where that costs little.
 _LIKELIER = 2e-3
 
+#: How many standard deviations what chance alone does to the accuracies of two models, by the same rows, must be exceeded by for
+#: one of them to be the worse one.
+_DOUBT = 2.0
+
 
 def _has_scores(tuned: Any) -> bool:
     if tuned.calibration is None and getattr(tuned, "loss", "hinge") != "log_loss":
@@ -477,6 +481,20 @@ class Task:
             rows, _ = _safe_split(self.template, self.X, None, test)
         params = _check_method_params(self.X, self.score_params, indices=test)
         return float(self.scorer(held, rows, self.classes[codes], **params))
+
+    def is_surely_worse(self, fold: Fold, scores: np.ndarray, best: np.ndarray) -> bool:
+        """Whether a model with these scores of a fold's held-out rows is less accurate than one with those, beyond doubt.
+
+        By the rows that one of them has right and the other wrong (McNemar's test). Other measures than accuracy do not tell.
+        """
+        if self.scorer is not None:
+            return False
+        codes = self.data.codes[fold.test]
+        right, rather = (chosen(self.votes(some)) == codes for some in (scores, best))
+        lost = rather.astype(float) - right
+        if self.weight is not None:
+            lost *= self.weight[fold.test]
+        return bool(lost.sum() > _DOUBT * np.sqrt(np.square(lost).sum()))
 
     def calibration(self, scores: np.ndarray, test: np.ndarray) -> str | None:
         """The method that was asked for; of "auto" the one that leaves the order of the classes, or a likelier one."""

@@ -1,6 +1,7 @@
 """Estimators that choose their own parameters: honest folds, scikit-learn's manners, and the probabilities that come of it."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from pegasos import (
     PegasosClassifierCV,
 )
 from pegasos._search import Fold, kernel_space, linear_space
+from pegasos._tuning import Task
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
 GAMMAS = [0.01, 0.1]
@@ -188,6 +190,26 @@ def test_ties_go_to_the_larger_alpha_and_the_rule_of_one_standard_error_further(
     least = means.max() - scores.std(ddof=1) / np.sqrt(5)
     assert alphas[means >= least + 1e-9].max() <= simple.alpha_ <= alphas[means >= least - 1e-9].max()
     assert simple.alpha_ > best.alpha_
+
+
+def test_a_model_is_surely_worse_by_the_rows_that_one_alone_has_right():
+    codes, best = np.zeros(500, int), np.ones((500, 2)) * [1.0, 0.0]
+    worse = best.copy()
+    fold = Fold(np.arange(0), np.arange(500))
+
+    def says(weight=None, scorer=None):
+        task = SimpleNamespace(scorer=scorer, weight=weight, data=SimpleNamespace(codes=codes), votes=lambda scores: scores)
+        return Task.is_surely_worse(task, fold, worse, best)
+
+    assert not says()
+    # Three rows that the best has wrong, and ten or eleven that the other has: 7/sqrt(13) and 8/sqrt(14).
+    best[:3] = worse[3:13] = [0.0, 1.0]
+    assert not says()
+    worse[13] = [0.0, 1.0]
+    assert says()
+    assert not says(scorer=log_loss)
+    assert not says(weight=np.repeat([2.0, 1.0], [3, 497]))
+    assert not says(weight=np.repeat([1.0, 0.0, 1.0], [13, 1, 486]))
 
 
 def test_any_number_of_threads_gives_the_same_bits(small):
