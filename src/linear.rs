@@ -28,9 +28,6 @@ use crate::threads::side_by_side;
 use crate::weights::Weights;
 pub use panel::LinearPanel;
 
-/// Rows that one task scores.
-const TASK: usize = 256;
-
 /// Runs that update this many times as many weights as there are, where every row has a step, leave the norm to their end,
 /// which costs a pass over w.
 const FAR_MORE: usize = 4;
@@ -210,18 +207,6 @@ impl<S: Scalar> Linear<S> {
     /// Number of features, the intercept's constant not counted.
     pub fn n_features(&self) -> usize {
         self.v.n_features()
-    }
-
-    /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
-    /// on the threads of the current rayon pool.
-    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
-        let outputs = self.outputs();
-        let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * outputs).collect();
-        side_by_side(&mut tasks, |task, out| {
-            for (i, out) in (first + task * TASK..).zip(out.chunks_mut(outputs)) {
-                self.score(x.row(i), out);
-            }
-        });
     }
 
     /// The weights, outputs x features in row-major order: `coef_` in Python.

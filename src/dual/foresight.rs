@@ -111,7 +111,7 @@ mod tests {
     /// Whichever rows are passed over or come twice, and whatever moves meanwhile.
     #[test]
     fn scores_are_those_of_one_row_after_the_other() -> Result<(), crate::error::Error> {
-        let (n, d, outputs) = (50, 237, 11);
+        let (n, d, outputs) = (50, 397, 11);
         let number = |k: usize| (k * 7919 + 13) as u32 % 201;
         let x: Vec<f32> = (0..n * d).map(|k| number(k) as f32 / 16.0 - 6.0).collect();
         let x = Matrix::from(Dense::new(&x, n, d)?);

@@ -1,6 +1,6 @@
 //! Scores of many rows at once, as products of matrices.
 
-use super::{Linear, TASK};
+use super::Linear;
 use crate::data::Matrix;
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
@@ -9,11 +9,14 @@ use crate::scalar::Scalar;
 use crate::simd::{Lanes, TILE, WIDTH, Weigh};
 use crate::threads::side_by_side;
 
+/// Rows that one task scores.
+const TASK: usize = 256;
+
 /// Fewer outputs than these are scored one by one.
 const FEW: usize = 16;
 
 /// Bytes of weights that are near the processor, with what else a loop needs.
-const FAR: usize = 1 << 14;
+const FAR: usize = 1 << 15;
 
 /// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
 const TOGETHER: usize = 4 * TILE;
@@ -31,6 +34,23 @@ impl<S: Scalar> Linear<S> {
         let mut lanes = vec![Lanes([S::default(); WIDTH]); blocks * d];
         self.v.for_each(|o, j, v| lanes[o / WIDTH * d + j].0[o % WIDTH] = v);
         Ok(Some(LinearPanel { w: self, lanes }))
+    }
+
+    /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
+    /// on the threads of the current rayon pool.
+    pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
+        let outputs = self.outputs();
+        let all: Option<Vec<usize>> = self.scores_rows_faster(x).then(|| (0..outputs).collect());
+        let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * outputs).collect();
+        side_by_side(&mut tasks, |task, out| {
+            let rows = (first + task * TASK..).take(out.len() / outputs);
+            match &all {
+                Some(all) => self.score_rows(x, &rows.collect::<Vec<_>>(), all, out),
+                None => {
+                    rows.zip(out.chunks_mut(outputs)).for_each(|(i, out)| self.score(x.row(i), out))
+                }
+            }
+        });
     }
 
     /// Whether there is [`score_rows`](Linear::score_rows), and is faster than each row by itself: the weights, which it reads
@@ -90,5 +110,32 @@ impl<S: Scalar> LinearPanel<'_, S> {
     pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
         side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{Dense, Matrix};
+    use crate::hypothesis::Hypothesis;
+    use crate::linear::Linear;
+
+    #[test]
+    fn rows_side_by_side_have_the_scores_of_each() -> Result<(), crate::error::Error> {
+        let (n, d, outputs) = (300, 397, 11);
+        let x: Vec<f64> = (0..n * d).map(|k| (k * 7919 % 201) as f64 / 16.0 - 6.0).collect();
+        let x = Matrix::from(Dense::new(&x, n, d)?);
+        let mut w = Linear::<f64>::new(outputs, d, 0.5)?;
+        (0..outputs).for_each(|o| w.add_to(o, x.row(o), 0.1 + o as f64));
+        assert!(w.scores_rows_faster(&x) && !w.only(0)?.scores_rows_faster(&x));
+        for (first, count) in [(7, 293), (0, 1)] {
+            let mut scores = vec![0.0; count * outputs];
+            w.scores_side_by_side(&x, first, &mut scores);
+            for (i, scores) in (first..).zip(scores.chunks(outputs)) {
+                let mut want = [0.0; 11];
+                w.score(x.row(i), &mut want);
+                assert_eq!(scores, want);
+            }
+        }
+        Ok(())
     }
 }
