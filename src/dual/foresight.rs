@@ -44,7 +44,7 @@ impl Foresight {
             scores: vec![0.0; together * outputs],
             outputs: (0..outputs).collect(),
             moved: Vec::new(),
-            again: vec![0.0; together * outputs],
+            again: Vec::new(),
         }
     }
 
@@ -93,9 +93,11 @@ impl Foresight {
             return;
         }
         let (all, few) = (self.outputs.len(), self.moved.len());
-        let again = &mut self.again[..rows.len() * few];
-        w.score_rows(x, rows, &self.moved, again);
-        for (scores, again) in self.scores[self.at * all..].chunks_mut(all).zip(again.chunks(few)) {
+        self.again.resize(rows.len() * few, 0.0);
+        w.score_rows(x, rows, &self.moved, &mut self.again);
+        for (scores, again) in
+            self.scores[self.at * all..].chunks_mut(all).zip(self.again.chunks(few))
+        {
             self.moved.iter().zip(again).for_each(|(&o, &score)| scores[o] = score);
         }
     }

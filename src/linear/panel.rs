@@ -18,6 +18,9 @@ const FEW: usize = 16;
 /// Bytes of weights that are near the processor, with what else a loop needs.
 const FAR: usize = 1 << 15;
 
+/// Features of a row that is multiplied with others.
+const LONG: usize = 64;
+
 /// Rows that are multiplied with a panel at a time: several of what is multiplied at once.
 const TOGETHER: usize = 4 * TILE;
 
@@ -54,10 +57,10 @@ impl<S: Scalar> Linear<S> {
     }
 
     /// Whether there is [`score_rows`](Linear::score_rows), and is faster than each row by itself: the weights, which it reads
-    /// once for some rows, are more than are near.
+    /// once for some rows, are more than are near, and so many of each output that a few rows' scores are little beside them.
     pub(crate) fn scores_rows_faster<T: Scalar>(&self, x: &Matrix<'_, T>) -> bool {
         let there = self.outputs() > 1 && !x.is_sparse() && !self.v.is_by_feature();
-        there && size_of_val(self.v.all()) > FAR
+        there && self.n_features() >= LONG && size_of_val(self.v.all()) > FAR
     }
 
     /// What [`score_row`](Linear::score_row) writes for these outputs and rows, to the same bits; row after row in `out`.
