@@ -244,10 +244,11 @@ pub fn by_registers<S: Float, R: Register<S>>(
     for part in 0..R::PARTS {
         if let Some(Rule { pairs, middle }) = rule {
             let (some, all) = pairs.split_at((pairs.len() - 1) % PAIRS + 1);
-            // The node in the middle goes with the first ones.
-            let mut turn = Turn { part, middle: *middle, first: true, last: all.is_empty() };
-            let mut left = all.len();
-            for nodes in once(some).chain(all.chunks(PAIRS)) {
+            let last = all.len() / PAIRS;
+            for (k, nodes) in once(some).chain(all.chunks(PAIRS)).enumerate() {
+                // The node in the middle goes with the first ones.
+                let middle = if k == 0 { *middle } else { None };
+                let turn = Turn { part, middle, first: k == 0, last: k == last };
                 match *nodes {
                     [a] => of_nodes::<S, R, 1>(turn, [a], round, room, out),
                     [a, b] => of_nodes::<S, R, 2>(turn, [a, b], round, room, out),
@@ -255,8 +256,6 @@ pub fn by_registers<S: Float, R: Register<S>>(
                     [a, b, c, d] => of_nodes::<S, R, PAIRS>(turn, [a, b, c, d], round, room, out),
                     _ => {}
                 }
-                left = left.saturating_sub(PAIRS);
-                turn = Turn { part, middle: None, first: false, last: left == 0 };
             }
         } else if let [first, second] = *round.players {
             let constant = R::load(round.constant, part);

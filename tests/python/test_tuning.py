@@ -212,6 +212,19 @@ def test_a_model_is_surely_worse_by_the_rows_that_one_alone_has_right():
     assert not says(weight=np.repeat([1.0, 0.0, 1.0], [13, 1, 486]))
 
 
+def test_all_folds_try_what_the_first_leaves_in_doubt(monkeypatch):
+    """The rule of one standard error has its own idea of doubt."""
+    monkeypatch.setattr(Task, "is_surely_worse", lambda self, fold, scores, best: scores is not best)
+    X, y = make_waveform(4100, 0)
+
+    def tried_with_all(rule):
+        tuned = KernelPegasosClassifierCV(budget=20, cv=3, rule=rule, random_state=0).fit(X, y)
+        return np.isfinite(tuned.cv_results_["mean_test_score"]).sum()
+
+    assert tried_with_all("best") == 1
+    assert tried_with_all("one_standard_error") > 1
+
+
 def test_any_number_of_threads_gives_the_same_bits(small):
     X, y = small
     for make in (
