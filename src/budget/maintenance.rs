@@ -97,9 +97,11 @@ impl<S: Scalar> Budgeted<S> {
     pub(super) fn remove(&mut self) {
         let p = match self.maintenance {
             Maintenance::Random { seed } => {
-                let draw = Pcg64::new(u128::from(seed), u128::from(self.evicted)).next_u64();
-                let k = (u128::from(draw) * self.support.count() as u128) >> 64;
-                self.support.occupied().nth(k as usize).unwrap_or(0)
+                // Of one sequence: first draws of many have a pattern.
+                let mut draws = Pcg64::new(u128::from(seed), 0);
+                draws.advance(u128::from(self.evicted));
+                let k = (u128::from(draws.next_u64()) * self.support.count() as u128) >> 64;
+                self.support.by_age(k as usize)
             }
             _ => self.support.smallest(),
         };

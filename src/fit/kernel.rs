@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::refit::worth;
 use super::{Ascent, Policy, Problem, ROUNDINGS, UNKNOWN};
 use crate::budget::Budgeted;
 use crate::error::Error;
@@ -359,7 +360,8 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         };
         if let Some(w) = H::ascended(dual.result(data)?) {
             let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
-            let (t, updates) = (self.trainer.t() + data.len() as u64, self.trainer.updates());
+            let (t, updates) = (self.trainer.t(), self.trainer.updates());
+            let t = t + worth(data.len() as u64, data.len(), t);
             self.trainer = Trainer::resume(w, loss, params, t)?;
             self.trainer.set_updates(updates);
             self.frozen = None;

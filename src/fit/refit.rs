@@ -25,12 +25,10 @@ pub(crate) const ROUGH: f64 = 1e-2;
 pub(crate) const ROUGHER: f64 = 1e-1;
 
 /// As so many epochs a solution counts, at least: with as few as its visits, in trials, the steps after it undid it.
-#[cfg(feature = "files")]
 const WORTH: u64 = 100;
 
 /// How many steps more a solution is worth for a trainer that has made `t`, so that those to come are so short that they
 /// spoil nothing.
-#[cfg(feature = "files")]
 pub(crate) fn worth(visits: u64, n_examples: usize, t: u64) -> u64 {
     visits.max((WORTH * n_examples as u64).saturating_sub(t))
 }
