@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos._base import _PegasosBase
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, validated
+from pegasos._data import Data, as_data, explaining, read_only, validated
 from pegasos._intercept import is_free, refuse_joint, refuse_steps, refuse_stream
 from pegasos._run import Run
 from pegasos._sparse import SparseCoefficients
-from pegasos._steps import first_step, half_life
+from pegasos._steps import first_step, half_life, later_step
 from pegasos._threads import thread_count
 from pegasos._types import (
     Average,
@@ -72,7 +72,7 @@ class _Exported:
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
         weights, intercepts, _ = self.trainer.result()
-        return weights.reshape(len(intercepts), -1), intercepts.astype(weights.dtype)
+        return read_only(weights.reshape(len(intercepts), -1)), read_only(intercepts.astype(weights.dtype))
 
     @cached_property
     def sparse(self) -> Any:
@@ -190,7 +190,9 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     t0 : float or "auto", default="auto"
         Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
         is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
-        swing ever wider: there it is the largest curvature of an example's loss over ``alpha``.
+        swing ever wider: there it is the largest curvature of an example's loss over ``alpha``. A stream raises it
+        where an example comes for which the next step would be too long. Dual ascent counts as its visits in ``t_``: where
+        these were few, ``t0`` of some epochs' examples keeps ``partial_fit`` from undoing what it has found.
     shards : int, default=1
         Parts that each epoch's order is cut into. A copy of the model learns from each, side by side
         on ``n_jobs`` threads, and the copies are averaged at the end of the epoch. So one problem can
@@ -612,8 +614,8 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         )
 
     def _resume_trainer(self, data: Data) -> Trainer:
-        now = self._chosen()
-        if now == self._made_with:
+        now, t0 = self._chosen(), later_step(self, data, self._trainer)
+        if now == self._made_with and t0 is None:
             return self._trainer
         if [now[name] for name in _STRUCTURE] != [self._made_with[name] for name in _STRUCTURE]:
             raise ValueError(
@@ -623,6 +625,10 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         parts = self._trainer.parts()
         before, parts["params"] = parts["params"], self._params(data)
         parts["params"]["ahead"] = before.get("ahead", 0.0)
+        # Examples that are gone were as large as they were.
+        least = before["t0"] if t0 is None else t0
+        if all(now[name] == self._made_with[name] for name in ("t0", "loss", "alpha", "learning_rate")):
+            parts["params"]["t0"] = max(parts["params"]["t0"], least)
         if now["average"] == self._made_with["average"]:
             parts["params"]["average_from"] = before["average_from"]
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 
 if TYPE_CHECKING:
+    from pegasos._core import Trainer
     from pegasos._data import Data
 
 
@@ -56,13 +58,40 @@ def first_step(estimator: Any, data: Data) -> float:
         return float(t0)
     # With this offset the first step is 1 over the curvature.
     curvature = _curvature(estimator, data)
-    if value is not None and curvature > alpha * remembered(value) * (1.0 + 1e-9):
-        raise ValueError(
-            f"alpha must be >= {curvature / remembered(value):.3g} for half_life={value:g}, got {alpha:g}: steps of "
-            f"{1.0 / (alpha * remembered(value)):.2g} are too long for the squared hinge of these examples; use a larger "
-            "alpha or half_life, or loss='hinge'"
-        )
+    if value is not None and (why := _too_long(curvature, alpha, value)):
+        raise ValueError(why)
     return curvature / alpha if t0 == "auto" else float(t0)
+
+
+def _too_long(curvature: float, alpha: float, value: float) -> str | None:
+    """Why no step of a half-life is short enough; None if it is."""
+    if curvature <= alpha * remembered(value) * (1.0 + 1e-9):
+        return None
+    return (
+        f"alpha must be >= {curvature / remembered(value):.3g} for half_life={value:g}, got {alpha:g}: steps of "
+        f"{1.0 / (alpha * remembered(value)):.2g} are too long for the squared hinge of these examples; use a larger "
+        "alpha or half_life, or loss='hinge'"
+    )
+
+
+def later_step(estimator: Any, data: Data, trainer: Trainer) -> float | None:
+    """The offset with which a stream must go on where it meets examples that are larger than all before; None where it need not.
+
+    A step no longer than 1 over the largest curvature swings nowhere, and those that were made no longer matter.
+    """
+    given, value = estimator._choice("t0") != "auto", half_life(estimator)
+    if not _swings(estimator) or given and value is None:
+        return None
+    alpha, curvature = float(estimator._choice("alpha")), _curvature(estimator, data)
+    if value is not None and (why := _too_long(curvature, alpha, value)):
+        # Not refused, as in the beginning: a stream shall not end by one row. Nor would an offset help.
+        warnings.warn(why, UserWarning, stacklevel=6)
+        return None
+    if given:
+        return None
+    params = trainer.made.params
+    missing = curvature / alpha - params["t0"] - params.get("ahead", 0.0) - trainer.facts.t
+    return params["t0"] + missing if missing > 0.0 else None
 
 
 def _swings(estimator: Any) -> bool:

@@ -2,12 +2,15 @@
 
 import os
 import pickle
+import warnings
 
 import numpy as np
 import oracle
 import pytest
 from conftest import every_pair, papers_linear
 from scipy import sparse
+
+from pegasos import PegasosClassifier
 
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
@@ -138,6 +141,8 @@ def order_of(sampling, calls):
 MEMORY = """
 import numpy as np
 from scipy import sparse
+
+from pegasos import PegasosClassifier
 from conftest import papers_linear
 from pegasos import OnlineGradientClassifier, PegasosClassifier
 
@@ -194,3 +199,63 @@ def test_single_rows_take_no_memory_of_the_size_of_the_weights(dtype, run_script
     grown = [int(more) for more in done.stdout.split()]
     # A copy of the weights would be 4000 or 8000.
     assert len(grown) == 9 and max(grown) < 1000, done.stdout
+
+
+@pytest.mark.parametrize("quiet", ["short rows", "an empty row", "small weights", "balanced"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_what_begins_quietly_does_not_swing_later(quiet, form):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 20))
+    y = (X @ random.normal(size=20) > 0).astype(int)
+    params, weights, size = {}, np.ones(len(y)), 10
+    if quiet == "short rows":
+        X[:10] *= 0.3
+    elif quiet == "an empty row":
+        X[0], size = 0.0, 1
+    elif quiet == "small weights":
+        weights[10:] = 20.0
+    else:
+        # Both classes at first, then one in a hundred of the second.
+        params["class_weight"] = "balanced"
+        y[:10] = np.arange(10) % 2
+        rare = np.flatnonzero(y[10:] == 1) + 10
+        X[rare[np.arange(len(rare)) % 50 > 0]] *= -1.0
+        y[rare[np.arange(len(rare)) % 50 > 0]] = 0
+    model = PegasosClassifier(random_state=0, **params)
+    for first in range(0, 1000 if size == 1 else len(y), size):
+        some = slice(first, first + size)
+        model.partial_fit(form(X[some]), y[some], classes=[0, 1], sample_weight=weights[some])
+    assert np.abs(model.coef_).max() < 10.0
+    right = model.predict(X) == y
+    assert np.mean([right[y == k].mean() for k in (0, 1)]) > 0.85
+
+
+def test_an_offset_that_was_raised_goes_where_the_model_goes():
+    X, y, _ = examples("squared_hinge")
+    model = PegasosClassifier(random_state=0).partial_fit(X[:10] * 0.1, y[:10], classes=[0, 1])
+    before = model._trainer.made.params["t0"]
+    model.partial_fit(X[10:30], y[10:30])
+    assert model._trainer.made.params["t0"] > before and model.t_ == 30
+    copied = pickle.loads(pickle.dumps(model))
+    # No larger example has come since, nor does another parameter make it forget.
+    raised = model._trainer.made.params["t0"]
+    for other in (model, copied):
+        other.partial_fit(X[30:40] * 0.1, y[30:40])
+        other.set_params(average=True).partial_fit(X[40:] * 0.1, y[40:])
+        assert other._trainer.made.params["t0"] == raised
+    assert same(model, copied)
+    # Who says what it is has it.
+    model = PegasosClassifier(t0=3.0, random_state=0).partial_fit(X[:10], y[:10], classes=[0, 1])
+    assert model.partial_fit(1e3 * X[10:12], y[10:12])._trainer.made.params["t0"] == 3.0
+
+
+def test_a_half_life_says_when_later_rows_are_too_large_for_it():
+    X, y, _ = examples("squared_hinge")
+    model = PegasosClassifier(half_life=50, random_state=0).partial_fit(0.1 * X[:10], y[:10], classes=[0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(0.1 * X[10:20], y[10:20])
+    with pytest.warns(UserWarning, match="alpha must be >= .* for half_life=50, got .* too long"):
+        model.partial_fit(30.0 * X[20:30], y[20:30])
+    with pytest.raises(ValueError, match="alpha must be >= .* for half_life=50"):
+        PegasosClassifier(half_life=50, alpha=1e-3).partial_fit(30.0 * X, y)
