@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from pegasos._calibration import Probable
+from pegasos._calibration import Probable, weights_of
 from pegasos._callbacks import CallbackSupport, Tasks, put_back
 from pegasos._core import Fit
 from pegasos._data import (
@@ -109,6 +109,10 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseE
     def __new__(cls, *args: Any, **params: Any) -> Self:
         cls._refuse_c(params, TypeError)
         return super().__new__(cls)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # Without a look at all attributes, which another thread may be about to set.
+        return "_trainer" in self.__dict__
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as every estimator of scikit-learn does.
@@ -313,6 +317,7 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseE
                 self._decided = self._decide(data, len(classes), stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         self._forget_scores()
+        self.__dict__.pop("refit_path_", None)
         self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)
         run.bar = self._bar()
         run.tasks = Tasks.of(self, X, y, sample_weight, most=self._most_parts())
@@ -430,7 +435,7 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseE
                     # Those of fewer classes.
                     self._forget_scores()
                 elif self.calibration is not None:
-                    self._note_scores(self._scores(self._trainer, data.X), data.codes, sample_weight)
+                    self._note_scores(self._scores(self._trainer, data.X), data.codes, weights_of(sample_weight, data.n))
             in_use = not first and run.trainer is self._trainer
             in_place = in_use and self._learns_in_place(data)
             if in_place:

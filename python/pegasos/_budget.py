@@ -91,7 +91,6 @@ class Budget(Room):
         machine = self.machine
         order = machine._order(data.n)
         machine._refuse_dual(f"budget={machine._choice('budget')}" if certify else "warm_start=True")
-        machine.__dict__.pop("refit_path_", None)
         refine, rounds = self._refits()
         for left in reversed(range(rounds)):
             self._place(run, data, order)

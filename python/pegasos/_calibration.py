@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted
 
@@ -300,6 +301,11 @@ class Scored:
         )
 
 
+def weights_of(sample_weight: Any, n: int) -> np.ndarray | None:
+    """The weight of each of n examples, where one number or n were given."""
+    return None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), (n,))
+
+
 def most_rows(n_scores: int) -> int:
     """How many examples with so many scores are remembered."""
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // n_scores))
@@ -415,17 +421,19 @@ class Probable(ABC):
         self._scored = later if before is None else before.and_then(later)
         self.__dict__.pop("_calibration", None)
 
-    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int) -> None:
-        """Learns from the scores that examples get from models that were made without them."""
+    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, **params: Any) -> None:
+        """Learns from the scores that examples get from models that were made without them, with these other parameters."""
         fewest = int(np.bincount(codes).min())
         if fewest < 2:
             raise ValueError(
                 f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
                 f"has not seen, got {fewest} of class {self.classes_[np.bincount(codes).argmin()]!r}"
             )
-        model = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
+        model = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False, **params)
+        # Of every kind that `fit` takes, rows can be picked.
+        X = np.asarray(X) if isinstance(X, memoryview) else indexable(X)[0]
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
-        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weight = weights_of(sample_weight, len(codes))
         scores: np.ndarray | None = None
         for train, test in folds.split(np.zeros(len(codes)), codes):
             rows, labels = _safe_split(model, X, self.classes_[codes], train)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import warn_of_gap
+from pegasos._base import Interrupted, warn_of_gap
 from pegasos._budget import BudgetedMachine
 from pegasos._callbacks import Tasks
 from pegasos._core import Refit
@@ -89,6 +89,10 @@ class RefittedMachine(BudgetedMachine):
             Whether to learn the metric anew before, from the model as it is: a round more of what ``fit`` does with
             another ``metric`` than "plain". The support vectors move with it.
 
+        With ``calibration`` probabilities are learned anew, as by ``fit``: from the scores that rows get from models of other
+        rows, by five fits more, with this alpha. A stream has no such rows: after it there are none until ``partial_fit``
+        has seen some.
+
         Returns
         -------
         self : object
@@ -129,7 +133,15 @@ class RefittedMachine(BudgetedMachine):
                 data.examples.check()
                 if learn_metric:
                     data = self._learn_again(run, data)
-                self._solve(run, data, alphas, cv, stacklevel=4)
+                best = self._solve(run, data, alphas, cv, stacklevel=4)
+            # Those of the model as it was.
+            self._forget_scores()
+            if self.calibration is not None and self._choice("half_life") is None:
+                try:
+                    self._score_folds(X, data.codes, sample_weight, self._seed, alpha=best, refine=True)
+                except KeyboardInterrupt as error:
+                    # The model is there.
+                    raise Interrupted(*error.args) from None
             tasks.over(dict)
         return self
 
@@ -146,8 +158,8 @@ class RefittedMachine(BudgetedMachine):
         *,
         last: bool = True,
         stacklevel: int,
-    ) -> None:
-        """Solves the problem in the span, for the best of these alphas in descending order.
+    ) -> float:
+        """Solves the problem in the span, for the best of these alphas in descending order, and returns that.
 
         What was solved with care counts as so many steps, if it is the ``last`` time: those to come are so short
         that they spoil nothing.
@@ -198,6 +210,7 @@ class RefittedMachine(BudgetedMachine):
             after = f"{most} epochs of dual ascent"
             advice = "Increase alpha or tol"
             warn_of_gap(after, tol, run, True, advice=advice, stacklevel=stacklevel)
+        return alpha
 
     def _choose(
         self, run: Run, data: Data, alphas: np.ndarray, cv: Any, solver: Refit, solve: Any
@@ -206,6 +219,11 @@ class RefittedMachine(BudgetedMachine):
         codes, weight = data.codes, data.weight
         weight = np.ones(data.n) if weight is None else weight
         if cv is None:
+            if np.ceil(_HELD_OUT * data.n) < len(np.unique(codes)):
+                raise ValueError(
+                    f"of {data.n} rows a tenth is too few to hold out some of each of {len(np.unique(codes))} classes; give "
+                    "cv, or one alpha"
+                )
             cv = StratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
         splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
         if not splits:

@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from pegasos._base import Interrupted
-from pegasos._calibration import METHODS, Calibration
+from pegasos._calibration import METHODS, Calibration, weights_of
 from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
 from pegasos._data import Data, explaining, from_arrow
 from pegasos._documented import Documented
@@ -160,7 +160,7 @@ class Tuned(Documented, CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
         folds = [Fold(*(_rows(part, data.n) for part in split)) for split in splits]
         if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
             raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {self.cv!r}")
-        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weight = weights_of(sample_weight, data.n)
         tasks = Tasks.of(self, X, y, sample_weight, most=2)
         looking = tasks.part("search", most=None)
         task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed, looking)
@@ -272,6 +272,9 @@ class Tuned(Documented, CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
             held_out = np.full((task.data.n, scores.shape[1]), np.nan)
             held_out[test] = scores
             self.held_out_scores_ = held_out[:, 0] if scores.shape[1] == 1 else held_out
+        else:
+            # Those of an earlier fit.
+            self.__dict__.pop("held_out_scores_", None)
 
     @abstractmethod
     def _best_params(self, key: Key) -> dict[str, Any]:

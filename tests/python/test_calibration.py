@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,6 +22,7 @@ from pegasos import (
     KernelPegasosClassifier,
     OnlineGradientClassifier,
     PegasosClassifier,
+    PegasosClassifierCV,
     ProjectronClassifier,
 )
 from pegasos._calibration import METHODS, Calibration, Scored, most_rows
@@ -267,3 +269,56 @@ def test_kernels_that_are_matrices(kernel, noisy):
     data = X @ X.T if kernel == "precomputed" else X
     model = KernelPegasosClassifier(kernel, calibration="temperature", random_state=0).fit(data, y)
     assert model.predict_proba(data).shape == (500, 3)
+
+
+def test_a_refit_is_calibrated_anew(noisy):
+    X, y = noisy
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    params = {"budget": 40, "multi_class": "crammer_singer", "calibration": "temperature", "random_state": 0}
+    model = KernelPegasosClassifier(alpha=1e-2, **params).fit(X, y)
+    stale = copy.copy(model)
+    for alpha in (1e-6, [1e-5, 1e-6]):
+        model.refit(X, y, alpha=alpha)
+        wrong = stale._calibrated().probabilities(model._all_scores(X_test))
+        assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, wrong) - 0.05
+    fresh = KernelPegasosClassifier(alpha=1e-6, **params).fit(X, y).predict_proba(X_test)
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, fresh) + 0.05
+    # Of a stream no fold can be held out.
+    with pytest.raises(NotFittedError, match="scores"):
+        model.refit([(X, y)]).predict_proba(X_test)
+
+
+@pytest.mark.parametrize("form", ["coo_matrix", "dia_array", "bsr_matrix", "csc_array", "lil_array"])
+@pytest.mark.parametrize("estimator", [PegasosClassifier, KernelPegasosClassifier, OnlineGradientClassifier])
+def test_rows_of_every_form_are_calibrated(estimator, form, noisy):
+    X, y = noisy
+    made = lambda: estimator(calibration="sigmoid", random_state=0)
+    want = made().fit(sparse.csr_matrix(X), y).predict_proba(X)
+    assert (made().fit(getattr(sparse, form)(X), y).predict_proba(X) == want).all()
+
+
+def test_rows_that_are_no_arrays_are_calibrated(noisy):
+    X, y = noisy
+    X = np.ascontiguousarray(X)
+
+    class Offers:
+        def __array__(self, dtype=None, copy=None):
+            return np.array(X, dtype)
+
+    made = lambda: PegasosClassifier(calibration="temperature", random_state=0)
+    want = made().fit(X, y).predict_proba(X)
+    for rows in (memoryview(X), Offers(), X.tolist()):
+        assert (made().fit(rows, y).predict_proba(X) == want).all()
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_one_weight_for_all_is_a_weight(tuned, noisy):
+    X, y = noisy
+    made = lambda: PegasosClassifierCV([1e-3]) if tuned else PegasosClassifier(calibration="sigmoid", random_state=0)
+    want = made().fit(X, y, sample_weight=np.full(len(y), 2.0)).predict_proba(X)
+    assert (made().fit(X, y, sample_weight=2.0).predict_proba(X) == want).all()
+    if not tuned:
+        streams = [made().partial_fit(X, y, classes=range(3)) for _ in range(2)]
+        for stream, weight in zip(streams, (2.0, np.full(len(y), 2.0))):
+            stream.partial_fit(X, y, sample_weight=weight)
+        assert (streams[0].predict_proba(X) == streams[1].predict_proba(X)).all()

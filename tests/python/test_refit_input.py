@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from pegasos import ProjectronClassifier, load, save
+from pegasos import KernelPegasosClassifier, ProjectronClassifier, load, save
 from refit_oracle import (
     KERNELS, batches, board, machine, objective, unchanged, waves, weights, whatever_is_warned_of,
 )
@@ -465,3 +465,12 @@ def check_any(model, X, y, weight, alpha=None):
     assert model.support_vectors_.shape[0] == model.dual_coef_.shape[1] <= model.budget
     rtol = 1e-2 if X.dtype == np.float32 else 1e-6
     assert_allclose(objective(model, X, y, weight, alpha), model.objective_, rtol=rtol)
+
+
+def test_a_tenth_of_few_rows_holds_out_no_class_of_many():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 8
+    model = KernelPegasosClassifier(budget=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="of 40 rows a tenth is too few to hold out some of each of 8 classes"):
+        model.refit(X, y, alpha=[1e-2, 1e-3])
+    assert len(model.refit(X, y, alpha=[1e-2, 1e-3], cv=2).refit_path_["alpha"]) == 2

@@ -58,3 +58,27 @@ def test_a_model_in_each_hand(name, three_classes):
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(lambda fit: fit(), fits)
     assert all((other == first).all() for other in others)
+
+
+def test_probabilities_are_there_while_another_thread_learns():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 5))
+    y = (X[:, 0] > 0).astype(int)
+    model = PegasosClassifier(calibration="sigmoid", random_state=0).partial_fit(X, y, classes=[0, 1]).partial_fit(X, y)
+    done = False
+
+    def learn():
+        nonlocal done
+        try:
+            for _ in range(1000):
+                model.partial_fit(X, y)
+        finally:
+            done = True
+
+    def ask():
+        while not done:
+            assert model.predict_proba(X).shape == (40, 2)
+
+    with ThreadPoolExecutor(2) as pool:
+        for task in [pool.submit(learn), pool.submit(ask)]:
+            task.result()

@@ -490,3 +490,14 @@ def test_ctrl_c_at_once_leaves_nothing(small):
     with pytest.raises(KeyboardInterrupt):
         model.fit(*small)
     assert not hasattr(model, "classes_")
+
+
+def test_nothing_is_left_of_an_earlier_fit():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    model = PegasosClassifierCV([1e-3], keep_scores=True).fit(X, y)
+    assert model.held_out_scores_.shape == (len(y),)
+    assert not hasattr(model.set_params(keep_scores=False).fit(X[:50], y[:50]), "held_out_scores_")
+    kernel = KernelPegasosClassifier(budget=20, random_state=0).fit(X, y).refit(X, y, alpha=[1e-3, 1e-4])
+    assert len(kernel.refit_path_["alpha"]) == 2
+    assert not hasattr(kernel.set_params(budget=None).fit(X, y), "refit_path_")
