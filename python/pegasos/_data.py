@@ -320,8 +320,14 @@ def explaining(X: Any, estimator: Any) -> Iterator[None]:
                 estimator_name=type(estimator).__name__,
             )
         raise ValueError(
-            f"{error}; scale the features (StandardScaler) or sample_weight, or lower eta0 or t0 if you have set it"
+            f"{error}; scale the features (StandardScaler) or sample_weight, or lower eta0 or raise t0 if you have set it"
         ) from None
+
+
+def read_only(exported: np.ndarray) -> np.ndarray:
+    """What scores do not come from, so that nobody changes it in the belief that they do."""
+    exported.flags.writeable = False
+    return exported
 
 
 def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

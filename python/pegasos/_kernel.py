@@ -155,8 +155,9 @@ class KernelPegasosClassifier(MetricMachine):
     max_iter : int, default=1
         Epochs of Pegasos, at most. Dual ascent needs no such limit.
     tol : float or None, default=1e-3
-        The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: do not
-        evaluate the objective, which costs as much as an epoch. Without a certificate (on a budget, with
+        The relative duality gap, ``duality_gap_ / objective_``, at which ``fit`` stops. None: dual ascent ends where it
+        gets no further, as with 0, and all epochs of ``solver="pegasos"`` are made, without a look at the objective, which
+        costs as much as an epoch. Without a certificate (on a budget, with
         ``projection``, draws with replacement, or a kernel that is not known to be positive semi-definite) epochs
         end when their mean loss has not fallen by ``tol`` for 5 epochs; a refit ends at this gap (at 1e-2 for None).
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
@@ -172,7 +173,8 @@ class KernelPegasosClassifier(MetricMachine):
         last few thousand examples had when their batch came, before it was learned from. Pairs of classes are calibrated each, and
         coupled.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from where training is. All rows then count as new examples.
+        Whether ``fit`` goes on from where training is. All rows then count as new examples; with a precomputed kernel or a
+        callable they must be those of the first ``fit``.
     cache_size : float, default=1024.0
         Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
         ascent, which grow where they must, up to 8192 examples; of several problems, as many are solved side by side as
@@ -194,7 +196,8 @@ class KernelPegasosClassifier(MetricMachine):
         Sparse if X is; empty if the kernel is precomputed. With a learned metric the shortest vectors that have the same
         distances in it.
     support_ : ndarray of shape (n_sv,)
-        The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``.
+        The row numbers of the support vectors in X; only after ``fit`` without ``warm_start`` and ``budget``, or where
+        the kernel is precomputed or a callable.
     dual_coef_ : ndarray of shape (1, n_sv), (n_classes, n_sv) or, of pairs, (n_classes (n_classes - 1)/2, n_sv)
         Their coefficients: the scores of x are ``sum_j dual_coef_[:, j] k(x, support_vectors_[j]) + intercept_``.
     coef_ : {ndarray, sparse matrix} of shape (1, n_features), (n_classes, n_features) or (n_pairs, n_features)
@@ -221,11 +224,13 @@ class KernelPegasosClassifier(MetricMachine):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     t_ : int
-        Steps done.
+        Steps done. Dual ascent and refits count as those of their visits, or as a hundred epochs if that is more, so that
+        those of ``partial_fit`` are as short as befits a model that is nearly right.
     n_iter_ : int
         Epochs of Pegasos and steps of dual ascent.
     objective_ : float
-        P at the end, of several problems their sum; nan if ``tol=None``, and on a budget if there was no refit.
+        P at the end, of several problems their sum; nan if ``solver="pegasos"`` has
+        ``tol=None``, and on a budget if there was no refit.
     dual_objective_ : float
         A bound from below on the least P, after a refit on the least P that the support vectors allow; nan where
         there is none.
@@ -258,7 +263,7 @@ class KernelPegasosClassifier(MetricMachine):
     See Also
     --------
     PegasosClassifier : Linear models, for more examples than kernels can take.
-    sklearn.svm.SVC : LIBSVM's exact solver, with an intercept; ``C = 1/(alpha n_samples)``.
+    sklearn.svm.SVC : LIBSVM's exact solver, whose intercept is not regularised; ``C = 1/(alpha n_samples)``.
 
     Notes
     -----
@@ -514,7 +519,7 @@ class KernelPegasosClassifier(MetricMachine):
             # Against the rows of the first fit: what the coefficients are for.
             # A copy: whoever changes X later must not change the model.
             data = self._for_callable(data)
-            fitted = data.X if reset else self._fitted_X
+            fitted = data.X if reset else self._same_rows(data.X)
             assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
             data, self._fitted_X = as_data(self._gram(data.X, fitted), data.codes, data.weight), fitted
         if not isinstance(self.kernel, str) or self.kernel == "precomputed":
@@ -525,6 +530,14 @@ class KernelPegasosClassifier(MetricMachine):
                     f"matrix, got shape {data.X.shape}"
                 )
         return data, classes
+
+    def _same_rows(self, X: Any) -> Any:
+        """The rows of the first fit, which those of a warm start must be: its coefficients are for these."""
+        fitted = self._fitted_X
+        same = X.shape == fitted.shape and issparse(X) == issparse(fitted)
+        if not (same and ((X != fitted).nnz == 0 if issparse(X) else np.array_equal(X, fitted))):
+            raise ValueError("X must hold the rows of the first fit where warm_start=True and the kernel is a callable")
+        return fitted
 
     def _for_callable(self, data: Data) -> Data:
         """A copy of rows that are sound in every respect: nobody knows what a callable does with them."""

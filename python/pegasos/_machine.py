@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from pegasos._base import _PegasosBase
 from pegasos._core import Trainer
-from pegasos._data import Data, as_data, explaining, validated
+from pegasos._data import Data, as_data, explaining, read_only, validated
 from pegasos._run import Run
 from pegasos._steps import half_life
 from pegasos._threads import thread_count
@@ -43,7 +43,7 @@ class Exported:
         """Coefficients, (outputs, n_sv); row numbers and counts, where they are known."""
         found = self.trainer.result()
         coefs, rows, counts = found if isinstance(found, tuple) else (found, None, None)
-        return coefs.reshape(-1, self.outputs).T.astype(self.trainer.made.dtype), rows, counts
+        return read_only(coefs.reshape(-1, self.outputs).T.astype(self.trainer.made.dtype)), rows, counts
 
     @cached_property
     def vectors(self) -> Any:
@@ -364,12 +364,13 @@ class KernelMachine(_PegasosBase):
                 variance = squares - mean * mean
             else:
                 variance = float(X.var(dtype=np.float64))
-        if not np.isfinite(variance):
+            width = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+        if not (np.isfinite(variance) and np.isfinite(width)):
             assert_all_finite(X.data if issparse(X) else X, input_name="X")
             raise ValueError(
-                "X must be of a scale whose variance is finite; scale the features (StandardScaler)"
+                "X must be of a scale whose variance is finite, and so is 1 over it; scale the features (StandardScaler)"
             )
-        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+        return width
 
     def _params(self, data: Data) -> dict[str, Any]:
         """The parameters as the compiled half takes them."""

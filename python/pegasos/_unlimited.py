@@ -52,11 +52,12 @@ class Unlimited(Room):
             after = "steps of dual ascent without progress"
             advice = "Scale the features (StandardScaler), or increase alpha or tol"
             warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
-        certified = positive and machine._has_certificate() and machine.tol is not None
-        if fit.outcome == "exhausted" and certified:
+        if fit.outcome == "exhausted" and certify and machine.tol is not None:
+            certified = positive and machine._has_certificate()
             after = f"max_iter={machine.max_iter} epoch{'s' if machine.max_iter > 1 else ''}"
-            advice = "Use solver='auto', or increase max_iter, alpha or tol; tol=None asks nothing"
-            warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
+            other = "Use solver='auto', or increase" if certified else "Increase"
+            advice = f"{other} max_iter, alpha or tol; tol=None asks nothing"
+            warn_of_gap(after, machine.tol, run, certified, advice=advice, stacklevel=6)
 
     def _is_positive(self, run: Run, data: Data) -> bool:
         """Whether the kernel is known to be an inner product, as dual values need it."""
@@ -77,4 +78,6 @@ class Unlimited(Room):
         return positive
 
     def meet_others(self, run: Run) -> None:
-        run.trainer.forget_rows()
+        # Kernel values are those of the rows of the first fit.
+        if isinstance(self.machine.kernel, str) and self.machine.kernel != "precomputed":
+            run.trainer.forget_rows()

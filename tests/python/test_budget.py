@@ -440,3 +440,17 @@ def test_projectron_bounds_itself():
     without = ProjectronClassifier(gamma=2.0, margin=False, random_state=0, max_iter=3).fit(X, y).score(X, y)
     assert with_margin > without
     assert with_margin > 0.9
+
+
+@pytest.mark.parametrize("maintenance", ["random", "remove", "merge", "project"])
+def test_who_is_stored_goes_on_as_who_was_not(maintenance, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    params = {"budget": 20, "maintenance": maintenance, "gamma": 1.0, "alpha": 1e-3, "random_state": 0}
+    model = papers_kernel(**params).partial_fit(X[:200], y[:200])
+    save(model, tmp_path / "model")
+    others = [copy.copy(model), pickle.loads(pickle.dumps(model)), load(tmp_path / "model")]
+    want = model.partial_fit(X[200:], y[200:]).decision_function(X)
+    for other in others:
+        assert_allclose(other.partial_fit(X[200:], y[200:]).decision_function(X), want, rtol=1e-9, atol=1e-9)

@@ -276,6 +276,7 @@ def test_equal_features_have_equal_values_and_useless_ones_none():
     assert not shapley(model, twins[:1], background=twins[:1]).values.any()
 
 
+@pytest.mark.filterwarnings("ignore:fit stopped after max_iter=1 epoch")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_what_is_refused():
     X, y = problem(4, 2)

@@ -10,15 +10,16 @@ from conftest import every_pair, papers_kernel, papers_linear
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracle
-from pegasos import KernelPegasosClassifier, load, save
+from pegasos import KernelPegasosClassifier, PegasosClassifier, load, save
 from pegasos.datasets import make_checkerboard
 
 # The papers' machine is one pass, and says that it is far from the optimum.
@@ -396,3 +397,76 @@ def test_working_sets_do_not_all_pull_to_one_side(order):
     model.fit(X, y)
     assert model.duality_gap_ <= 0.01 * model.objective_
     assert model.n_iter_ < 60
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
+@pytest.mark.parametrize("data", [load_breast_cancer, load_wine])
+def test_a_stream_goes_on_from_the_exact_machine(data, multi_class):
+    X, y = data(return_X_y=True)
+    X = scale(X)
+    model = KernelPegasosClassifier(multi_class=multi_class, random_state=0).fit(X, y)
+    before, steps, objective = model.score(X, y), model.t_, model.objective_
+    model.partial_fit(X[:10], y[:10])
+    assert model.t_ == steps + 10
+    # Rows that it has learned from.
+    assert model.score(X, y) > before - 0.01
+    again = KernelPegasosClassifier(multi_class=multi_class, warm_start=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert again.fit(X, y).fit(X, y).objective_ < 1.2 * objective
+
+
+@pytest.mark.parametrize("solver", ["auto", "pegasos"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_warm_starts_with_kernel_values(solver, classes, form):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    y = (classes * rng.random(50)).astype(int)
+    params = {"warm_start": True, "solver": solver, "tol": 1e-6, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        want = KernelPegasosClassifier("linear", **params).fit(X, y).fit(X, y)
+        values = form(X @ X.T)
+        found = KernelPegasosClassifier("precomputed", **params).fit(values, y).fit(values, y)
+        assert_allclose(found.decision_function(values), want.decision_function(X), rtol=1e-9, atol=1e-9)
+        assert found.t_ == want.t_ and found.support_.shape == (found.dual_coef_.shape[1],)
+        if form is np.asarray:
+            found = KernelPegasosClassifier(lambda A, B: A @ B.T, **params).fit(X, y).fit(X.copy(), y)
+            assert_allclose(found.decision_function(X), want.decision_function(X), rtol=1e-9, atol=1e-9)
+            assert (found.support_vectors_ == X[found.support_]).all()
+            scores = found.decision_function(X)
+            with pytest.raises(ValueError, match="X must hold the rows of the first fit"):
+                found.fit(X[::-1], y)
+            assert (found.decision_function(X) == scores).all()
+
+
+@pytest.mark.parametrize("params", [{"kernel": "poly", "coef0": -1.0}, {"kernel": "sigmoid"}])
+def test_one_pass_with_a_kernel_that_nobody_vouches_for_is_not_silent(params):
+    X, y = load_digits(return_X_y=True)
+    X = X[:300] / 16.0
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 epoch short of tol=0.001. Increase max_iter"):
+        KernelPegasosClassifier(random_state=0, **params).fit(X, y[:300])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelPegasosClassifier(random_state=0, tol=None, **params).fit(X, y[:300])
+        # The loss falls no more.
+        KernelPegasosClassifier(random_state=0, tol=1e-2, max_iter=1000, **params).fit(X, y[:300])
+
+
+def test_what_is_exported_cannot_be_changed():
+    X, y = load_digits(n_class=3, return_X_y=True)
+    for model in (PegasosClassifier(random_state=0), KernelPegasosClassifier("linear", random_state=0)):
+        model.fit(X / 16.0, y)
+        names = ["coef_", "intercept_"] if isinstance(model, PegasosClassifier) else ["dual_coef_"]
+        for name in names:
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(model, name)[:] = 0.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("size", [1e160, 1e-160])
+def test_a_scale_of_rows_that_has_no_width_is_theirs(size, form):
+    X = size * np.random.default_rng(0).standard_normal((20, 3))
+    with pytest.raises(ValueError, match="^X must be"):
+        KernelPegasosClassifier().fit(form(X), np.arange(20) % 2)
