@@ -97,6 +97,9 @@ _READING = [
     Option("--columns NAMES", None, _names, _NONE,
         "the columns of a table that are features, in this order: names with commas between them (default: all but the "
         "label's); a table without labels then needs --label none"),
+    Option("--zero-based", None, ["no", "yes"], _NONE,
+        "whether columns of an svmlight file are counted from 0 (default: whether the file has a column 0, so say it for all "
+        "files of a model where one of them may lack it)"),
     Option("--hashing N", None, _ROWS, _NONE,
         "make N features of the columns of a table by hashing their names and, of strings, what they hold, as "
         "scikit-learn's FeatureHasher does: the same N for all that a model is to see"),
@@ -151,7 +154,8 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("--max-iter N", "max_iter", int, ("100", "1"), "epochs, passes over the examples"),
         Option("--tol TOL", "tol", _TOLERANCE, ("0.001", "0.001"),
             "stop when the objective is proved to be within this fraction of its minimum or, where nothing can be "
-            "proved, when the loss stops falling by this much; 'none' runs all epochs and skips the cost of looking"),
+            "proved, when the loss stops falling by this much; 'none' runs all epochs and skips the cost of looking, or, where "
+            "an exact kernel machine is solved, goes as far as there is to go"),
     ]),
     ("train", "how to get there", [
         Option("--solver", "solver", ["auto", "dual", "pegasos"], ("auto", "auto"),
@@ -176,7 +180,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
             "caches), drawn with replacement, or as stored"),
         Option("--seed INT", "random_state", int, ("none", "none"), "an int makes runs repeatable"),
         Option("--jobs N", "n_jobs", _COUNT, ("none", "none"),
-            "threads; more than one helps only with more than two classes; none is one for each core"),
+            "threads, for exact kernel machines, refits, problems of several classes and predictions; none is one for each core"),
     ]),
     ("train", "what need not fit into memory", [
         Option("--passes N", None, _PASSES, _NONE,
@@ -268,4 +272,5 @@ or by --format. "-" is the standard input, in svmlight format unless --format sa
 
 def how_to_read(arguments: Namespace) -> dict[str, Any]:
     """How examples are to be read, as `pegasos.io.read` takes it."""
-    return {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
+    found = {name: getattr(arguments, name) for name in ("label", "columns", "format", "hashing")}
+    return found | {"zero_based": {"no": False, "yes": True, None: "auto"}[arguments.zero_based]}

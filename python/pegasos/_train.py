@@ -47,6 +47,8 @@ def train(arguments: argparse.Namespace) -> None:
     """Trains as the options say, writes the model, and prints what has come of it."""
     # A model that took hours must not be lost to a misspelt folder.
     check_writable(arguments.output)
+    if os.path.exists(arguments.output) and os.path.exists(arguments.data) and os.path.samefile(arguments.output, arguments.data):
+        raise ValueError(f"{arguments.output}: the model would take the place of the examples; give --output another name")
     # Nor must hours be spent on options that do not fit together.
     estimator = _estimator(arguments)
     n_passes = _n_passes(arguments)
@@ -183,13 +185,15 @@ class _Course:
         self.goes_on = arguments.resume and os.path.exists(arguments.output)
         if self.goes_on:
             self._go_on()
+        how = how_to_read(arguments)
+        if not self._is_file and self.format == "svmlight" and how["zero_based"] == "auto":
+            # As the format wants it, where nobody can look first.
+            how["zero_based"] = False
         self.source: Source = open_source(
             arguments.data,
-            **how_to_read(arguments),
+            **how,
             dtype=np.float32 if arguments.float32 else np.float64,
             n_features=arguments.n_features,
-            # As the format wants it, where nobody can look first.
-            zero_based="auto" if self._is_file or self.format != "svmlight" else False,
             cache=arguments.cache_file or bool(arguments.cache),
             n_jobs=_given(arguments).get("n_jobs"),
         )

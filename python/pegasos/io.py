@@ -192,6 +192,7 @@ def read(
     model: Any = None,
     format: str | None = None,
     n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
     hashing: Hashing | None = None,
 ) -> Table:
     """Read examples and their labels from a file.
@@ -233,6 +234,9 @@ def read(
         input.
     n_features : int, default=None
         How many features the rows of an svmlight file have, as by `load_svmlight`; None for what the file shows.
+    zero_based : bool or "auto", default="auto"
+        Whether columns of an svmlight file are counted from 0, as by `load_svmlight`. "auto" looks at this file alone: files
+        of one model of which some lack a column 0 need True.
     hashing : int, FeatureHasher or HashingVectorizer, default=None
         What makes features of the columns of a table, strings among them, as by `stream`.
 
@@ -283,11 +287,17 @@ def read(
     kind = format or _format_of(path)
     if kind in ("svmlight", "npz") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
-    check_goes_with(kind, columns=columns is not None, n_features=n_features is not None, hashing=hashing is not None)
+    check_goes_with(
+        kind,
+        columns=columns is not None,
+        n_features=n_features is not None,
+        zero_based=zero_based != "auto",
+        hashing=hashing is not None,
+    )
     if hashing is not None or kind not in ("svmlight", "csv", "tsv", "npz"):
         found = _of_source(path, label, columns, model, format, hashing)
     elif kind == "svmlight":
-        X, y = load_svmlight(path, n_features=n_features)
+        X, y = load_svmlight(path, n_features=n_features, zero_based=zero_based)
         found = Table(X, None if label is None else y, None)
     else:
         names = named(columns)
@@ -344,6 +354,7 @@ def read_for(
     label: str | int | None = -1,
     columns: Sequence[str] | None = None,
     format: str | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
     hashing: Hashing | None = None,
 ) -> Table:
     """What a predictor is to look at: `read`, or texts where it takes these.
@@ -361,8 +372,9 @@ def read_for(
             return _texts_of([cells for cells in lines if cells], label, model)
     is_table = hashing is not None or columns is not None or label not in (-1, None)
     if is_table or (format or _format_of(path)) != "svmlight":
-        return read(path, label=label, columns=columns, model=model, format=format, hashing=hashing)
-    found = arrays(path)
+        how: Any = {"label": label, "columns": columns, "format": format, "zero_based": zero_based, "hashing": hashing}
+        return read(path, model=model, **how)
+    found = arrays(path, zero_based=zero_based)
     X = Csr(found.data, found.indices, found.indptr, (len(found.indptr) - 1, found.n_features))
     with naming(path):
         return _fitting(Table(X, None if label is None else found.labels, None), model)

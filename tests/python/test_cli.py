@@ -318,6 +318,22 @@ def test_sparse_files_may_lack_the_last_features(
     assert run("predict model short.svm") == (0, want, "")
 
 
+@pytest.mark.parametrize("passes", ["", "--passes 2"])
+def test_columns_may_be_counted_from_0(run: Any, here: Path, passes: str) -> None:
+    (here / "all.svm").write_text("1 0:1 1:0\n0 0:-1 1:1\n1 0:2 1:0\n0 0:-2 1:3\n")
+    (here / "whole.svm").write_text("0 0:0 1:9\n")
+    (here / "lacks.svm").write_text("0 1:9\n")
+    assert run(f"train all.svm -o m -q --zero-based yes {passes}")[0] == 0
+    want = run("predict m whole.svm --scores")
+    assert want[0] == 0 and run("predict m lacks.svm --scores --zero-based yes") == want
+    assert run("evaluate m lacks.svm --zero-based yes")[0] == 0
+    # By itself the file does not tell.
+    assert run("predict m lacks.svm --scores") != want
+    rows = io.read(here / "lacks.svm", zero_based=True)
+    assert rows.X.toarray().tolist() == [[0.0, 9.0]]
+    assert_refused(run("predict m lacks.svm --zero-based no --format npz"), "zero_based goes with svmlight, not with npz")
+
+
 def test_output_may_be_a_device(run: Any, here: Path, model: PegasosClassifier) -> None:
     assert run(f"predict model bare.csv -o {os.devnull}") == (0, "", "")
     assert run(f"train three.npz --tol none -q -o {os.devnull}") == (0, "", "")
@@ -445,6 +461,9 @@ def test_version(run: Any) -> None:
         ("train three.xlsx -o m", r"three.xlsx: the ending must be one of .*\.csv"),
         ("train three.svm -o none/m", "none/m: No such file or directory"),
         ("train three.svm -o .", r"\.: Is a directory"),
+        ("train words.csv -o ./words.csv", "the model would take the place of the examples"),
+        ("train words.csv -o m --zero-based yes", "zero_based goes with svmlight, not with csv"),
+        ("train three.svm -o m --zero-based maybe", "argument --zero-based: invalid choice: 'maybe'"),
         ("train three.svm -o m --label 1", "three.svm: a file of format svmlight has no column 1"),
         ("train words.csv -o m --label z", "words.csv: it has 0 columns 'z'"),
         ("train words.csv -o m --label 0", "words.csv: line 2, column 5: '[a-z]+' is not a number"),
