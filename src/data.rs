@@ -253,8 +253,18 @@ impl<S: Scalar> Row<'_, S> {
         }
     }
 
+    /// Whether a matrix of so many columns has all that this row stores.
+    pub(crate) fn is_within(self, n_features: usize) -> bool {
+        fn largest<I: Index>(indices: &[I]) -> Option<usize> {
+            // A negative index is a large position.
+            indices.iter().map(|j| j.position()).max()
+        }
+        let largest = by_layout!(self, x => x.len().checked_sub(1), j, _x => largest(j));
+        largest.is_none_or(|j| j < n_features)
+    }
+
     /// The sum of the squares of all stored numbers.
-    fn plain_square(self) -> f64 {
+    pub(crate) fn plain_square(self) -> f64 {
         by_layout!(self, x => square_of(x), _j, x => {
             x.iter().map(|x| x.to_f64() * x.to_f64()).sum()
         })

@@ -137,6 +137,14 @@ impl<'a, S: Scalar> Examples<'a, S> {
         diagnose(&self.x, i)
     }
 
+    /// [`check`](Examples::check) of one row, for who is about to keep it. O(nnz).
+    pub(crate) fn check_row(&self, i: usize) -> Result<(), Error> {
+        let row = self.x.row(i);
+        // False for NaN too.
+        let fits = row.is_within(self.x.n_features()) && row.plain_square() <= S::LARGEST_NORM2;
+        if fits { Ok(()) } else { Err(self.diagnose(i)) }
+    }
+
     /// Checks every value and column index of these rows, and that no row is so large that weights
     /// overflow. O(nnz), at the speed of memory. Training finds bad data by itself, but only when it
     /// comes to it; this finds it before w has moved.

@@ -2,8 +2,8 @@
 
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
-    Expansion, Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule,
-    Shards, Trainer,
+    Expansion, Flight, Hypothesis, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret,
+    Schedule, Shards, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, joint, trainer};
@@ -131,6 +131,89 @@ fn bad_rows_stop_a_delayed_run_before_they_are_learned() {
     }
     law(HINGE, 2);
     law(CLASSES, 3);
+}
+
+/// A w that keeps rows: their values are looked at before it does, whatever their scores are.
+#[test]
+fn bad_rows_stop_a_run_with_a_kernel_before_they_are_kept() {
+    fn law<H: Hypothesis<Scalar = f64> + Clone>(new: impl Fn() -> H, dense: bool) {
+        let mut problems: Vec<(Vec<i32>, Vec<f64>, bool)> = Vec::new();
+        let (columns, values) = ([0, 1, 0, 2, 1, 2, 0, 1, 2, 0], [0.5; 10]);
+        for at in [0, 6] {
+            for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                let mut values = values.to_vec();
+                values[at] = bad;
+                problems.push((columns.to_vec(), values, false));
+            }
+            for bad in [3, 1_000_000_000, -1, i32::MIN] {
+                let mut columns = columns.to_vec();
+                columns[at] = bad;
+                problems.push((columns, values.to_vec(), true));
+            }
+        }
+        let y = [0, 1, 0, 1, 0];
+        let blocks = [Block::Mean(1), Block::Mean(2), Block::Delayed(0), Block::Delayed(2)];
+        for ((columns, mut values, index), block) in
+            problems.iter().cloned().flat_map(|p| blocks.map(|block| (p.clone(), block)))
+        {
+            // The first two of a row of four are the row of a sparse matrix.
+            let csr = Csr::new(&[0, 2, 4, 6, 8, 10], &columns, &values, 3).unwrap();
+            let sparse = Examples::new(csr, &y, None).unwrap();
+            let data = match dense {
+                true if index => continue,
+                true => {
+                    values.extend([0.5; 5]);
+                    Examples::new(Dense::new(&values, 5, 3).unwrap(), &y, None).unwrap()
+                }
+                false => sparse,
+            };
+            let bad = (0..5).find(|&i| data.check(i..i + 1).is_err()).unwrap();
+            let order: Vec<usize> = (0..5).filter(|&i| i != bad).collect();
+            let params = Params { lambda: 0.1, block, ..Params::default() };
+            // First of all; as a second step; after two rounds over the others.
+            for good in [&[][..], &order[..2], &[&order[..], &order].concat()] {
+                let mut want = Trainer::new(new(), HINGE, params).unwrap();
+                want.run(&data, good.iter().copied()).unwrap();
+                let mut stopped = Trainer::new(new(), HINGE, params).unwrap();
+                let after = order.iter().copied();
+                let run = good.iter().copied().chain([bad]).chain(after);
+                let error = stopped.run(&data, run).unwrap_err();
+                let fits = match index {
+                    true => matches!(error.kind(), ErrorKind::Index { name: "X.indices", .. }),
+                    false => {
+                        error.to_string().contains(&format!("row {bad}, "))
+                            && matches!(error.kind(), ErrorKind::NonFinite { name: "X", .. })
+                    }
+                };
+                assert!(fits, "{error}: {block:?}, {bad} after {good:?}");
+                assert_eq!((stopped.t(), stopped.updates()), (want.t(), want.updates()));
+                let scores = |trainer: &Trainer<H, _>| {
+                    let mut scores = [0.0; 4];
+                    let row = |i: &usize| data.rows().row(*i);
+                    for (i, score) in order.iter().zip(scores.chunks_mut(1)) {
+                        trainer.hypothesis().score(row(i), score);
+                    }
+                    (scores, trainer.hypothesis().norm2())
+                };
+                assert_eq!(scores(&stopped), scores(&want));
+                assert_eq!(stopped.flights().len(), want.flights().len());
+                // And it can go on.
+                stopped.run(&data, order.iter().copied()).unwrap();
+                want.run(&data, order.iter().copied()).unwrap();
+                assert_eq!(scores(&stopped), scores(&want));
+            }
+        }
+    }
+    let kernel = Kernel::Rbf { gamma: 0.1 };
+    law(|| Expansion::<f64>::new(kernel, 1, 3).unwrap(), true);
+    law(|| Expansion::<f64>::new(kernel, 1, 3).unwrap(), false);
+    law(|| Expansion::<f64>::sparse(kernel, 1, 3).unwrap(), false);
+    for maintenance in [Maintenance::Merge, Maintenance::Project, Maintenance::Remove] {
+        let budget = Some(2);
+        law(|| Budgeted::<f64>::new(kernel, 1, 3, budget, maintenance).unwrap(), true);
+        law(|| Budgeted::<f64>::sparse(kernel, 1, 3, budget, maintenance).unwrap(), false);
+        law(|| Budgeted::<f64>::sparse(kernel, 1, 3, None, maintenance).unwrap(), false);
+    }
 }
 
 #[test]
