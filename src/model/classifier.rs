@@ -96,7 +96,7 @@ impl Classifier {
     ///
     /// # Errors
     ///
-    /// Rows that are not finite, labels that are not as many as rows or all the same, parameters out of range.
+    /// Rows that are not finite, labels that are not as many as rows, not finite or all the same, parameters out of range.
     pub fn fit<'a, L>(&self, x: impl Into<Rows<'a>>, labels: &[L]) -> Result<Model, Error>
     where
         L: Clone + Into<Label>,
@@ -106,7 +106,7 @@ impl Classifier {
 
     /// Not generic, so that whoever calls [`Classifier::fit`] does not compile the trainers anew.
     fn fit_rows(&self, x: Rows<'_>, labels: Vec<Label>) -> Result<Model, Error> {
-        let (labels, codes) = coded(&labels)?;
+        let (labels, codes) = coded(labels)?;
         match x {
             Rows::F32(x) => self.fit_in(x, labels, codes),
             Rows::F64(x) => self.fit_in(x, labels, codes),
@@ -198,7 +198,16 @@ fn parts_of(kernel: Kernel) -> (&'static str, f64, f64, u32) {
 }
 
 /// The labels in rising order, and the place of each example's among them.
-fn coded(given: &[Label]) -> Result<(Vec<Label>, Vec<u32>), Error> {
+fn coded(mut given: Vec<Label>) -> Result<(Vec<Label>, Vec<u32>), Error> {
+    for label in &mut given {
+        if let Label::Float(label) = label {
+            if !label.is_finite() {
+                return Err(Error::parameter("labels", label, "finite numbers"));
+            }
+            // -0 is the same class as 0.
+            *label += 0.0;
+        }
+    }
     let mut labels: Vec<&Label> = given.iter().collect();
     labels.sort_by(|a, b| a.total_cmp(b));
     labels.dedup();

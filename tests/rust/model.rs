@@ -152,6 +152,32 @@ fn labels_of_each_kind() {
     assert!(Classifier::default().fit(x, &mixed).is_err());
 }
 
+/// Both zeros are one class, and what is no number is none.
+#[test]
+fn labels_that_are_floats() {
+    let x = Dense::new(&[-3.0, -1.0, 1.0, 3.0], 4, 1).unwrap();
+    let labels = [-0.0, 0.0, 1.0, 1.0].map(Label::Float);
+    for classifier in [
+        Classifier::default(),
+        Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }),
+        Classifier { budget: Some(3), ..Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }) },
+    ] {
+        let model = classifier.fit(x, &labels).unwrap();
+        assert_eq!(model.labels(), [Label::Float(0.0), Label::Float(1.0)]);
+        assert_eq!(model.labels()[0].to_string(), "0.0");
+        assert_eq!(model.accuracy(x, &labels).unwrap(), 1.0);
+        again("floats", &model, x);
+    }
+    for bad in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        for labels in [[bad, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, bad], [bad; 4]] {
+            let error = Classifier::default().fit(x, &labels.map(Label::Float)).unwrap_err();
+            assert_eq!(error.to_string(), format!("labels must be finite numbers, got {bad:?}"));
+        }
+    }
+    let both = Classifier::default().fit(x, &[-0.0, 0.0, 0.0, -0.0].map(Label::Float));
+    assert!(both.is_err());
+}
+
 pub(super) type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 /// What a file holds: its text, and its tensors as bytes.
