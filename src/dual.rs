@@ -50,7 +50,7 @@ use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
 use crate::order::{Ahead, Epoch, Sampling};
-use crate::params::check_lambda;
+use crate::params::{check_lambda, check_tol};
 use crate::scalar::{Scalar, all_finite, others_than_0};
 use crate::simd::Places;
 use crate::table::Table;
@@ -499,7 +499,7 @@ impl<L: Loss> DualAscent<L> {
         self.conjugates_of_multiple(data, 1.0)
     }
 
-    /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many
+    /// Steps until the certified relative gap is at most `tol`, >= 0, or for `max_epochs` times as many
     /// visits as there are examples.
     pub fn solve<S: Scalar>(
         &mut self,
@@ -508,6 +508,7 @@ impl<L: Loss> DualAscent<L> {
         max_epochs: usize,
         seed: u64,
     ) -> Result<Certificate, Error> {
+        check_tol(tol)?;
         self.turn(data, true)?;
         // Others may have made steps since.
         self.hindsight = Hindsight::default();

@@ -128,3 +128,9 @@ pub(crate) fn check_lambda(lambda: f64, may_be_zero: bool) -> Result<(), Error> 
         false => Err(Error::parameter("lambda", lambda, "> 0 and finite")),
     }
 }
+
+/// Refuses a relative gap that no fit would reach.
+pub(crate) fn check_tol(tol: f64) -> Result<(), Error> {
+    // False for NaN too.
+    if tol >= 0.0 { Ok(()) } else { Err(Error::parameter("tol", tol, ">= 0")) }
+}

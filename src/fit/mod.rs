@@ -278,9 +278,7 @@ impl Course {
         data: &Examples<'_, S>,
     ) -> Result<(), Error> {
         let Policy { sampling, shards, going_on, until_stopped, max_epochs, .. } = self.policy;
-        if max_epochs == 0 {
-            return Err(Error::parameter("max_epochs", 0, ">= 1"));
-        }
+        self.policy.check(data.len())?;
         // Not every order meets every row.
         let whole = sampling != Sampling::Replacement && !going_on;
         self.policy.certify &= whole && problem.certifies();

@@ -58,7 +58,7 @@ use crate::kernel::Kernel;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::memory;
-use crate::params::check_lambda;
+use crate::params::{check_lambda, check_tol};
 use crate::scalar::Scalar;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
@@ -510,13 +510,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(certificate)
     }
 
-    /// Rounds until the relative gap is at most `tol`, so many times at most.
+    /// Rounds until the relative gap is at most `tol`, >= 0, so many times at most.
     pub fn solve(
         &mut self,
         data: &Examples<'_, S>,
         tol: f64,
         most_rounds: usize,
     ) -> Result<Certificate, Error> {
+        check_tol(tol)?;
         for _ in 0..most_rounds {
             self.finish(data)?;
             let certificate = self.begin(data, tol)?;

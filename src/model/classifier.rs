@@ -121,6 +121,7 @@ impl Classifier {
         codes: Vec<u32>,
     ) -> Result<Model, Error> {
         let data = Examples::new(x, &codes, None)?;
+        self.policy.check(data.len())?;
         data.check(0..data.len())?;
         let lambda = self.lambda.unwrap_or(1.0 / data.len() as f64);
         let task = Task { classifier: self, data: &data, classes: labels.len(), lambda };

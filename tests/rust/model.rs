@@ -178,6 +178,20 @@ fn labels_that_are_floats() {
     assert!(both.is_err());
 }
 
+#[test]
+fn a_tolerance_below_0_is_refused() {
+    let (x, y) = points(3);
+    let x = Dense::new(&x, N, D).unwrap();
+    for (name, classifier) in classifiers() {
+        for tol in [f64::NAN, -1e-300] {
+            let policy = pegasos::Policy { tol: Some(tol), ..classifier.policy };
+            let error = Classifier { policy, ..classifier.clone() }.fit(x, &y).unwrap_err();
+            let text = format!("tol must be >= 0, got {tol:?}");
+            assert_eq!(error.to_string(), text, "{name}");
+        }
+    }
+}
+
 pub(super) type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 /// What a file holds: its text, and its tensors as bytes.

@@ -2,8 +2,9 @@
 
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
-    Expansion, Flight, Hypothesis, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret,
-    Schedule, Shards, Trainer,
+    Expansion, Fit, Flight, Hypothesis, Kernel, KernelAscent, KernelProblem, Linear,
+    LinearProblems, Loss, Maintenance, OwnedRow, Params, Policy, Refit, Regret, Schedule, Shards,
+    Span, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, joint, trainer};
@@ -326,6 +327,39 @@ fn the_other_doors_refuse_what_does_not_fit_too() {
     assert!(shards.run(&data, &[&[0, 1], &[2], &[]]).is_err());
     assert!(shards.run(&data, &[&[0, 1], &[3]]).is_err());
     assert!(shards.run(&short, &[&[0], &[1]]).is_err());
+}
+
+/// No gap is at most one of these, so that what looks for it would not end.
+#[test]
+fn tolerances_that_nothing_reaches_are_refused() {
+    let x = [1.0, 2.0, 0.5, 1.0, 3.0, 0.0];
+    let data = Examples::new(Dense::new(&x, 3, 2).unwrap(), &[0, 1, 0], None).unwrap();
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    let expansion = || {
+        let w = Expansion::<f64>::new(kernel, 1, 2).unwrap();
+        Trainer::new(w, HINGE, Params::default()).unwrap()
+    };
+    let span = || {
+        let mut trainer = expansion();
+        trainer.run(&data, 0..3).unwrap();
+        Span::of(trainer.hypothesis()).unwrap()
+    };
+    for tol in [f64::NAN, -1e-3, f64::NEG_INFINITY] {
+        let text = format!("tol must be >= 0, got {tol:?}");
+        let mut dual = DualAscent::new(HINGE, 0.1, 3, 2, 1.0).unwrap();
+        assert_eq!(dual.solve(&data, tol, usize::MAX, 0).unwrap_err().to_string(), text);
+        assert_eq!(dual.leap(&data, tol).unwrap_err().to_string(), text);
+        let mut kernels = KernelAscent::new(kernel, HINGE, 0.1, &data, 1 << 20).unwrap();
+        assert_eq!(kernels.solve(&data, tol, usize::MAX).unwrap_err().to_string(), text);
+        let mut refit = Refit::new(span(), &[HINGE], 0.1, 3, 1 << 20).unwrap();
+        assert_eq!(refit.solve(&data, tol, usize::MAX, 0).unwrap_err().to_string(), text);
+        let policy = Policy { tol: Some(tol), max_epochs: usize::MAX, ..Policy::default() };
+        let linear = trainer::<f64, _>(HINGE, 2, Params::default());
+        let error = Fit::new(LinearProblems::from(linear), policy).run(&data).unwrap_err();
+        assert_eq!(error.to_string(), text);
+        let error = Fit::new(KernelProblem::from(expansion()), policy).run(&data).unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]
