@@ -94,7 +94,7 @@ impl<F> Params<F> {
 
     /// How many of the first t iterates are averaged.
     pub(crate) fn average_count(&self, t: u64) -> u64 {
-        (t + 1).saturating_sub(self.average_from.max(1))
+        t.saturating_sub(self.average_from.saturating_sub(1))
     }
 
     /// Refuses parameters outside their range; [`Trainer::resume`](crate::Trainer::resume) checks the set as well.

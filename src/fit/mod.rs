@@ -205,7 +205,8 @@ impl Course {
                     self.state = State::Over(Outcome::Exhausted);
                     return Ok(Progress::Over(Outcome::Exhausted));
                 }
-                let number = self.policy.first_epoch + self.epochs as u64;
+                // Any number will do.
+                let number = self.policy.first_epoch.wrapping_add(self.epochs as u64);
                 self.epochs += 1;
                 self.event = Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 };
                 if self.ascending {

@@ -191,13 +191,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return Err(Error::shape("X", "at least one row and fewer than 2^32 - 1", n));
         }
         data.check(0..n)?;
-        for i in 0..n {
-            data.check_label(i, loss.classes())?;
-        }
+        data.check_labels(loss.classes())?;
         let together = cache / 2 / size_of::<S>();
         let most = (cache / 2 / size_of::<S>()).isqrt();
         let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
-        let outputs = loss.zeros().as_ref().len();
+        let outputs = loss.outputs();
         let dual = Grid::new("the dual variables", n, outputs)?;
         let scores = Grid::new("the scores", n, outputs)?;
         memory::check::<(usize, u32)>("the order of the examples", &[n])?;

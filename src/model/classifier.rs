@@ -187,6 +187,11 @@ impl Classifier {
     }
 }
 
+/// How many iterates the average on a budget remembers.
+fn window_of(budget: usize) -> u64 {
+    (budget as u64).saturating_mul(2).min(1 << 62)
+}
+
 /// A kernel by name, with what it may need.
 fn parts_of(kernel: Kernel) -> (&'static str, f64, f64, u32) {
     match kernel {
@@ -283,7 +288,7 @@ impl<S: Stored> Task<'_, S> {
         kernel: Kernel,
         loss: L,
     ) -> Result<Trained<S>, Error> {
-        let (x, outputs) = (self.data.rows(), loss.zeros().as_ref().len());
+        let (x, outputs) = (self.data.rows(), loss.outputs());
         let constant = if self.classifier.intercept { CONSTANT } else { 0.0 };
         let w = match x.is_sparse() {
             true => Expansion::sparse(kernel, outputs, x.n_features())?,
@@ -313,7 +318,7 @@ impl<S: Stored> Task<'_, S> {
         budget: usize,
         loss: L,
     ) -> Result<Trained<S>, Error> {
-        let (x, outputs) = (self.data.rows(), loss.zeros().as_ref().len());
+        let (x, outputs) = (self.data.rows(), loss.outputs());
         let maintenance = match kernel {
             Kernel::Rbf { .. } => Maintenance::Merge,
             _ => Maintenance::Project,
@@ -322,7 +327,7 @@ impl<S: Stored> Task<'_, S> {
             true => Budgeted::sparse(kernel, outputs, x.n_features(), Some(budget), maintenance)?,
             false => Budgeted::new(kernel, outputs, x.n_features(), Some(budget), maintenance)?,
         };
-        let window = 2 * budget as u64;
+        let window = window_of(budget);
         let params = Params {
             lambda: self.lambda,
             average: Average::Recent { window },
@@ -360,7 +365,7 @@ impl<S: Stored> Task<'_, S> {
             "kernel": name, "gamma": gamma, "coef0": coef0, "degree": degree, "constant": constant,
             "average": "recent", "threshold": 0.0, "margin": false, "multi_class": "ovo", "budget": budget,
             "maintenance": if merged { "merge" } else { "project" },
-            "window": budget.map_or(1 << 62, |budget| 2 * budget as u64), "seed": self.classifier.policy.seed,
+            "window": budget.map_or(1 << 62, window_of), "seed": self.classifier.policy.seed,
         }));
         let sparse = self.data.rows().is_sparse();
         Kept::kernel(params, t, constant, self.classes, sparse, budget.is_some())

@@ -1,7 +1,12 @@
-//! What the columns and the values of one row amount to.
+//! The columns of one row by number, and what its values amount to.
+
+use std::collections::HashMap;
 
 use super::Row;
 use crate::scalar::{Index, Scalar};
+
+/// So many columns of a sparse row are laid out side by side to pick some of them.
+const WIDEST: usize = 1 << 20;
 
 impl<S: Scalar> Row<'_, S> {
     /// `<x, x>`, columns that occur twice taken together. O(nnz).
@@ -50,6 +55,35 @@ impl<S: Scalar> Row<'_, S> {
             Row::Sparse64(j, _) => largest(j),
         };
         largest.is_none_or(|j| j < n_features)
+    }
+
+    /// The features in these columns; NaN for columns that a dense row does not have, 0 for others that a row does not store.
+    /// O(nnz + columns), O(columns) for dense rows.
+    pub fn pick(self, columns: &[usize], out: &mut [S]) {
+        if let Row::Dense(x) = self {
+            for (j, out) in columns.iter().zip(out) {
+                *out = x.get(*j).copied().unwrap_or(S::from_f64(f64::NAN));
+            }
+            return;
+        }
+        let width = columns.iter().max().map_or(0, |j| j.saturating_add(1));
+        if width > WIDEST {
+            let mut sums: HashMap<usize, f64> = HashMap::new();
+            self.for_each(|j, x| *sums.entry(j).or_default() += x);
+            for (j, out) in columns.iter().zip(out) {
+                *out = S::from_f64(sums.get(j).copied().unwrap_or(0.0));
+            }
+            return;
+        }
+        let mut dense = vec![0.0; width];
+        self.for_each(|j, x| {
+            if let Some(v) = dense.get_mut(j) {
+                *v += x;
+            }
+        });
+        for (j, out) in columns.iter().zip(out) {
+            *out = S::from_f64(dense[*j]);
+        }
     }
 
     fn repeats(self) -> bool {
