@@ -92,7 +92,7 @@ impl Classifier {
         Classifier { kernel: Some(kernel), loss: AnyLoss::Hinge, policy, ..Classifier::default() }
     }
 
-    /// Trains on these examples. Labels are whatever becomes a [`Label`]: whole numbers, booleans, words.
+    /// Trains on these examples. Labels are whatever becomes a [`Label`]: numbers, booleans, words.
     ///
     /// # Errors
     ///

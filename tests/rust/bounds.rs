@@ -160,6 +160,7 @@ fn fits_of_no_rows() -> Result<(), Error> {
     }
     let x = Dense::new(&[0.0, 1.0], 1, 2)?.into();
     let mut refit = Refit::new(Span::new(KERNEL, &x, &[0])?, &[HINGE], 0.1, 0, 1 << 20)?;
+    assert!(format!("{:?}", refit.clone()).starts_with("Refit"));
     assert!(refit.solve(&none, 0.1, 10, 0).is_err());
     Ok(())
 }

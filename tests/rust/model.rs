@@ -174,8 +174,9 @@ fn labels_that_are_floats() {
             assert_eq!(error.to_string(), format!("labels must be finite numbers, got {bad:?}"));
         }
     }
-    let both = Classifier::default().fit(x, &[-0.0, 0.0, 0.0, -0.0].map(Label::Float));
-    assert!(both.is_err());
+    assert!(Classifier::default().fit(x, &[-0.0, 0.0, 0.0, -0.0]).is_err());
+    let model = Classifier::default().fit(x, &[7_u32, 7, u32::MAX, 7]).unwrap();
+    assert_eq!(model.labels(), [Label::Int(7), Label::Int(u32::MAX.into())]);
 }
 
 #[test]
