@@ -40,7 +40,6 @@ impl<L: Loss> DualAscent<L> {
         data: &Examples<'_, S>,
     ) -> Result<Option<Search>, Error> {
         self.check(data)?;
-        data.check_labels(self.loss.classes())?;
         let free = self.free.as_ref().map(|free| (free.mean(), free.model(&self.w)));
         let leap = Search::new(&self.loss, data, &self.w, self.estimate() * self.left, free);
         Ok(leap.filter(|leap| !(self.futile && leap.is_from_nothing())))

@@ -53,7 +53,7 @@ use crate::examples::Examples;
 use crate::expansion::Expansion;
 use crate::expansion::check_constant;
 use crate::feasible::Feasible;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
@@ -196,6 +196,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let most = (cache / 2 / size_of::<S>()).isqrt();
         let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
         let outputs = loss.outputs();
+        check_shape(outputs, n_features)?;
         let dual = Grid::new("the dual variables", n, outputs)?;
         let scores = Grid::new("the scores", n, outputs)?;
         memory::check::<(usize, u32)>("the order of the examples", &[n])?;
