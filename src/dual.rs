@@ -50,7 +50,7 @@ use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::memory;
 use crate::order::{Ahead, Epoch, Sampling};
-use crate::params::check_lambda;
+use crate::params::{check_lambda, check_tol};
 use crate::scalar::{Scalar, all_finite, others_than_0};
 use crate::simd::Places;
 use crate::table::Table;
@@ -167,7 +167,7 @@ impl<L: Loss> DualAscent<L> {
         dense: bool,
     ) -> Result<Self, Error> {
         check_lambda(lambda, false)?;
-        let outputs = loss.zeros().as_ref().len();
+        let outputs = loss.outputs();
         let many = are_many(outputs, n_features, dense);
         let table = if many { Table::lists } else { Table::new };
         let dual = table(WHAT, n_examples, outputs)?;
@@ -202,7 +202,7 @@ impl<L: Loss> DualAscent<L> {
 
     /// Starts from where a trainer is: from its w and the dual point of its ledger, scaled down together
     /// where that is not feasible. From a = 0 if it keeps no ledger, or one whose bound is worse than the 0
-    /// of a = 0.
+    /// of a = 0. Refuses labels that are no classes.
     pub fn take_over<S: Scalar, F: Feasible<Linear<S>>>(
         trainer: &Trainer<Linear<S>, L, F>,
         data: &Examples<'_, S>,
@@ -216,6 +216,7 @@ impl<L: Loss> DualAscent<L> {
         let constant = linear.constant();
         let dense = !data.rows().is_sparse();
         let mut dual = DualAscent::on(loss, lambda, n, linear.n_features(), constant, dense)?;
+        data.check_labels(dual.loss.classes())?;
         let worth = trainer.dual_value(data).is_some_and(|value| value > 0.0);
         let Some((ledger, factor)) = trainer.dual_point(n).filter(|_| worth) else {
             return Ok(dual);
@@ -461,8 +462,11 @@ impl<L: Loss> DualAscent<L> {
     }
 
     /// `D(a)`, up to rounding. O(examples + features); with a free intercept D of the nearest feasible point, by a pass over
-    /// the data.
+    /// the data. NaN where the data are not as many rows and features as it ascends on, or a label is no class.
     pub fn dual_value<S: Scalar>(&self, data: &Examples<'_, S>) -> f64 {
+        if self.check(data).and_then(|()| data.check_labels(self.loss.classes())).is_err() {
+            return f64::NAN;
+        }
         if self.is_free() {
             return self.balanced_value(data);
         }
@@ -499,7 +503,7 @@ impl<L: Loss> DualAscent<L> {
         self.conjugates_of_multiple(data, 1.0)
     }
 
-    /// Steps until the certified relative gap is at most `tol`, or for `max_epochs` times as many
+    /// Steps until the certified relative gap is at most `tol`, >= 0, or for `max_epochs` times as many
     /// visits as there are examples.
     pub fn solve<S: Scalar>(
         &mut self,
@@ -508,6 +512,7 @@ impl<L: Loss> DualAscent<L> {
         max_epochs: usize,
         seed: u64,
     ) -> Result<Certificate, Error> {
+        check_tol(tol)?;
         self.turn(data, true)?;
         // Others may have made steps since.
         self.hindsight = Hindsight::default();

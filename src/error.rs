@@ -144,6 +144,16 @@ pub(crate) fn check_lengths(parts: &[(&'static str, usize, usize)]) -> Result<()
     }
 }
 
+/// Refuses an `out` of another size than the product of these.
+pub(crate) fn check_out(sizes: &[usize], got: usize) -> Result<(), Error> {
+    let want = sizes.iter().try_fold(1_usize, |product, n| product.checked_mul(*n));
+    if want == Some(got) {
+        return Ok(());
+    }
+    let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    Err(Error::shape("out", format_args!("{} entries", sizes.join(" x ")), got))
+}
+
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
         Error { kind }

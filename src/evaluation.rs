@@ -12,9 +12,10 @@ use crate::trainer::Trainer;
 
 impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// The ledger's lower bound on the minimum of the objective, by the carried norm: without a pass over
-    /// the data, and up to rounding of w only. O(examples). `None` where there is no bound.
+    /// the data, and up to rounding of w only. O(examples). `None` where there is no bound, or a label is no class.
     pub fn dual_value(&self, data: &Examples<'_, H::Scalar>) -> Option<f64> {
         let (ledger, factor) = self.dual_point(data.len())?;
+        data.check_labels(self.loss().classes()).ok()?;
         let excess = ledger.excess(self.loss(), factor, data);
         let mut dual = self.loss().zeros();
         let mut conjugate = 0.0;
@@ -40,7 +41,10 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     pub fn evaluation(&self, data: &Examples<'_, H::Scalar>) -> Result<Evaluation<H>, Error> {
         self.hypothesis().check_features(data.rows().n_features())?;
         let (ledger, factor) = match self.dual_point(data.len()) {
-            Some((ledger, factor)) => (Some(ledger), factor),
+            Some((ledger, factor)) => {
+                data.check_labels(self.loss().classes())?;
+                (Some(ledger), factor)
+            }
             None => (None, 0.0),
         };
         if self.hypothesis().average_weight() > 0.0 {
@@ -151,6 +155,7 @@ impl<H: Hypothesis> Evaluation<H> {
         data: &Examples<'_, H::Scalar>,
         rows: std::ops::Range<usize>,
     ) -> Result<(), Error> {
+        data.rows().check_range(&rows)?;
         let (w, loss) = (trainer.hypothesis(), trainer.loss());
         let point = self.factor.zip(trainer.ledger());
         let outputs = w.outputs();

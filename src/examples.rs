@@ -119,6 +119,11 @@ impl<'a, S: Scalar> Examples<'a, S> {
         if y < classes { Ok(y) } else { Err(Error::index("y", y, classes as usize)) }
     }
 
+    /// Refuses labels that a loss for so many classes does not know. O(n_rows).
+    pub(crate) fn check_labels(&self, classes: u32) -> Result<(), Error> {
+        (0..self.len()).try_for_each(|i| self.check_label(i, classes).map(drop))
+    }
+
     #[inline]
     pub(crate) fn weight(&self, i: usize) -> f64 {
         self.weight.map_or(1.0, |w| w[i])
@@ -137,6 +142,14 @@ impl<'a, S: Scalar> Examples<'a, S> {
         diagnose(&self.x, i)
     }
 
+    /// [`check`](Examples::check) of one row, for who is about to keep it. O(nnz).
+    pub(crate) fn check_row(&self, i: usize) -> Result<(), Error> {
+        let row = self.x.row(i);
+        // False for NaN too.
+        let fits = row.is_within(self.x.n_features()) && row.plain_square() <= S::LARGEST_NORM2;
+        if fits { Ok(()) } else { Err(self.diagnose(i)) }
+    }
+
     /// Checks every value and column index of these rows, and that no row is so large that weights
     /// overflow. O(nnz), at the speed of memory. Training finds bad data by itself, but only when it
     /// comes to it; this finds it before w has moved.
@@ -147,6 +160,7 @@ impl<'a, S: Scalar> Examples<'a, S> {
     /// [`check`](Examples::check); returns a number that no row's `<x, x>` exceeds, nor what columns that occur
     /// several times may make of it on the way.
     pub(crate) fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {
+        self.x.check_range(&rows)?;
         let d = self.x.n_features();
         let mut largest: f64 = 0.0;
         for i in rows {

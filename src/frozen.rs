@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::data::Matrix;
-use crate::error::Error;
+use crate::error::{Error, check_out};
 use crate::examples::{check_scores, squared_norms};
 use crate::expansion::{Expansion, PANEL};
 use crate::hypothesis::Hypothesis;
@@ -93,9 +93,11 @@ impl<S: Scalar> Scoring<'_, S> {
         self.model.cost(self.x.n_features())
     }
 
-    /// Writes the scores of these rows, one after the other, on the threads of the current rayon pool. Refuses rows whose
-    /// scores are not finite.
+    /// Writes the scores of these rows, one after the other, on the threads of the current rayon pool. Refuses rows that
+    /// are not there or whose scores are not finite, and an `out` that is not of their size.
     pub fn scores(&self, rows: Range<usize>, out: &mut [f64]) -> Result<(), Error> {
+        self.x.check_range(&rows)?;
+        check_out(&[rows.len(), self.model.outputs()], out.len())?;
         let first = rows.start;
         match (self.model, &self.panel) {
             (Frozen::Linear(_), Some(panel)) => panel.scores_side_by_side(self.x, first, out),

@@ -14,6 +14,9 @@ pub trait Hypothesis: Sync {
     /// Whether a step is so brief that to ask for the layout of its row is felt: the loop is then compiled for dense and for
     /// sparse rows as well.
     const BRIEF: bool = false;
+    /// Whether w keeps the rows that it learns from: their values are then looked at before it does, as a score may not tell
+    /// what is wrong with them, and all scores after it would be.
+    const KEEPS_ROWS: bool = false;
     /// What the examples' features are stored in.
     type Scalar: Scalar;
     /// Number of scores per example.

@@ -47,7 +47,8 @@ pub enum Kernel {
 
 impl Kernel {
     /// A Gaussian kernel as wide as these rows ask for: gamma is one over the number of features and the variance of all their
-    /// values (`gamma="scale"` in Python). O(stored features). 1 where all values are the same.
+    /// values (`gamma="scale"` in Python). O(stored features). 1 where that is no number > 0: where all values are the same,
+    /// or nearly so, and where some are not finite or so large that no machine trains on them, which says so then.
     ///
     /// ```
     /// use pegasos::{Dense, Kernel};
@@ -60,19 +61,18 @@ impl Kernel {
         let size = x.n_rows() as f64 * x.n_features() as f64;
         let mut sum = 0.0;
         let rows = || (0..x.n_rows()).map(|i| x.row(i));
-        rows().for_each(|row| row.for_each(|_, x| sum += x));
+        rows().for_each(|row| row.for_each_sum(|x| sum += x));
         let (mean, mut squares, mut stored) = (sum / size, 0.0, 0.0);
         rows().for_each(|row| {
-            row.for_each(|_, x| {
+            row.for_each_sum(|x| {
                 squares += (x - mean) * (x - mean);
                 stored += 1.0;
             });
         });
         // What is not stored is 0.
         let variance = (squares + (size - stored) * mean * mean) / size;
-        Kernel::Rbf {
-            gamma: if variance > 0.0 { 1.0 / (x.n_features() as f64 * variance) } else { 1.0 },
-        }
+        let gamma = 1.0 / (x.n_features() as f64 * variance);
+        Kernel::Rbf { gamma: if gamma > 0.0 && gamma.is_finite() { gamma } else { 1.0 } }
     }
 
     /// Refuses parameters outside their range.
@@ -168,6 +168,7 @@ fn power(mut base: f64, mut exponent: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Csr, Dense};
 
     #[test]
     fn every_kernel_is_its_formula() {
@@ -185,6 +186,36 @@ mod tests {
             let mut many = vec![xz as f32; 67];
             kernel.map(&mut many, xx, &vec![zz as f32; 67]);
             assert!(many.iter().all(|k| (f64::from(*k) - want).abs() < 3e-7), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn a_gamma_for_rows_is_that_of_the_equal_dense_ones() {
+        let dense = Dense::new(&[2.0, 0.0, 0.0, 2.0], 2, 2).unwrap();
+        let sparse = Csr::new(&[0, 2, 3], &[0, 0, 1], &[1.0, 1.0, 2.0], 2).unwrap();
+        assert_eq!(Kernel::rbf_for(&dense.into()), Kernel::Rbf { gamma: 0.5 });
+        assert_eq!(Kernel::rbf_for(&sparse.into()), Kernel::Rbf { gamma: 0.5 });
+        // Unsorted, and sums that are 0.
+        let dense = Dense::new(&[0.0, 0.5, 3.0, 1.0_f32, 0.0, 0.0], 2, 3).unwrap();
+        let (columns, values) =
+            ([2_i64, 1, 2, 1, 1, 0, 1], [1.0_f32, 0.25, 2.0, 0.25, 4.0, 1.0, -4.0]);
+        let sparse = Csr::new(&[0, 4, 7], &columns, &values, 3).unwrap();
+        assert_eq!(Kernel::rbf_for(&dense.into()), Kernel::rbf_for(&sparse.into()));
+    }
+
+    #[test]
+    fn a_gamma_for_rows_is_one() {
+        for x in [
+            [1.0, 1.0, 1.0, 1.0],
+            [1e200, -1e200, 0.0, 1.0],
+            [f64::MAX, f64::MAX, f64::MAX, 1.0],
+            [1e-170, 0.0, 0.0, 1e-170],
+            [f64::NAN, 0.0, 1.0, 2.0],
+            [f64::INFINITY, 0.0, 1.0, 2.0],
+            [f64::INFINITY, f64::NEG_INFINITY, 1.0, 2.0],
+        ] {
+            let rows = Dense::new(&x, 2, 2).unwrap();
+            assert_eq!(Kernel::rbf_for(&rows.into()), Kernel::Rbf { gamma: 1.0 }, "{x:?}");
         }
     }
 

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use crate::data::{Dense, Matrix, Row, Window, same_features};
-use crate::error::Error;
+use crate::error::{Error, check_out};
 use crate::examples::diagnose;
 use crate::memory;
 use crate::scalar::Scalar;
@@ -91,8 +91,10 @@ impl<S: Scalar> Metric<S> {
     }
 
     /// Writes `A x` of these rows, one after the other, on the threads of the current rayon pool. Refuses rows that are not
-    /// finite.
+    /// there or not finite, and an `out` that is not of their size.
     pub fn map(&self, x: &Matrix<'_, S>, rows: Range<usize>, out: &mut [S]) -> Result<(), Error> {
+        x.check_range(&rows)?;
+        check_out(&[rows.len(), self.dimension()], out.len())?;
         self.map_these(x, &rows.collect::<Vec<_>>(), out)
     }
 
@@ -143,7 +145,7 @@ impl<S: Scalar> Metric<S> {
     }
 
     /// Writes what the stored features of these sparse rows are mapped to, in the order in which they are stored. Refuses
-    /// metrics that are not diagonal, and rows that are dense or not finite.
+    /// metrics that are not diagonal, and rows that are dense, not there or not finite.
     pub fn map_stored(
         &self,
         x: &Matrix<'_, S>,
@@ -151,6 +153,7 @@ impl<S: Scalar> Metric<S> {
         out: &mut [S],
     ) -> Result<(), Error> {
         self.check_features(x.n_features())?;
+        x.check_range(&rows)?;
         let Map::Diagonal(factors) = &self.map else {
             return Err(Error::parameter("metric", "full", "diagonal for sparse rows"));
         };

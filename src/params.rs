@@ -94,7 +94,7 @@ impl<F> Params<F> {
 
     /// How many of the first t iterates are averaged.
     pub(crate) fn average_count(&self, t: u64) -> u64 {
-        (t + 1).saturating_sub(self.average_from.max(1))
+        t.saturating_sub(self.average_from.saturating_sub(1))
     }
 
     /// Refuses parameters outside their range; [`Trainer::resume`](crate::Trainer::resume) checks the set as well.
@@ -127,4 +127,10 @@ pub(crate) fn check_lambda(lambda: f64, may_be_zero: bool) -> Result<(), Error> 
         true => Err(Error::parameter("lambda", lambda, ">= 0 and finite")),
         false => Err(Error::parameter("lambda", lambda, "> 0 and finite")),
     }
+}
+
+/// Refuses a relative gap that no fit would reach.
+pub(crate) fn check_tol(tol: f64) -> Result<(), Error> {
+    // False for NaN too.
+    if tol >= 0.0 { Ok(()) } else { Err(Error::parameter("tol", tol, ">= 0")) }
 }

@@ -45,6 +45,7 @@ const WINDOW: usize = 1024;
 /// assert!(refit.coefs()[1] > 0.0);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
+#[derive(Clone, Debug)]
 pub struct Refit<S, L> {
     space: Space<S>,
     losses: Vec<L>,
@@ -53,12 +54,14 @@ pub struct Refit<S, L> {
 }
 
 /// Where the weights live.
+#[derive(Clone, Debug)]
 enum Space<S> {
     Span(Box<Features<S>>),
     Rows(Rows),
 }
 
 /// The rows' own features.
+#[derive(Clone, Debug)]
 struct Rows {
     n_examples: usize,
     n_features: usize,
@@ -68,6 +71,7 @@ struct Rows {
 }
 
 /// Features of examples: those that are resident, and a window for the others.
+#[derive(Clone, Debug)]
 struct Features<S> {
     span: Span<S>,
     window: Window<S>,
@@ -76,6 +80,7 @@ struct Features<S> {
 }
 
 /// A problem, and what is under way.
+#[derive(Clone, Debug)]
 pub(crate) struct Part<L> {
     pub(crate) ascent: DualAscent<L>,
     pass: Option<Pass>,

@@ -56,7 +56,7 @@ use std::f64::consts::{LN_2, PI};
 use std::ops::Range;
 
 use crate::data::{Matrix, Row, same_features};
-use crate::error::Error;
+use crate::error::{Error, check_out};
 use crate::examples::diagnose;
 use crate::expansion::Expansion;
 use crate::hypothesis::Hypothesis;
@@ -230,6 +230,7 @@ impl<'a, S: Scalar> Shapley<'a, S> {
 
     /// All values of these rows: rows x features x outputs. On the threads of the current rayon pool.
     pub fn values(&self, x: &Matrix<'_, S>, rows: Range<usize>) -> Result<Vec<f64>, Error> {
+        x.check_range(&rows)?;
         let mut found =
             memory::zeros("the Shapley values", &[rows.len(), self.n_features, self.outputs])?;
         self.add(x, rows, 0..self.steps(), &mut found)?;
@@ -238,7 +239,7 @@ impl<'a, S: Scalar> Shapley<'a, S> {
 
     /// Adds, of the values of these rows, what these steps contribute: all steps, each once and in their order, make up the
     /// values, with the same bits however they and the rows are divided into calls. On the threads of the current rayon
-    /// pool. Refuses rows that are not finite.
+    /// pool. Refuses rows that are not there or not finite, and an `out` that is not of their size.
     pub fn add(
         &self,
         x: &Matrix<'_, S>,
@@ -247,6 +248,8 @@ impl<'a, S: Scalar> Shapley<'a, S> {
         out: &mut [f64],
     ) -> Result<(), Error> {
         same_features(self.n_features, x.n_features())?;
+        x.check_range(&rows)?;
+        check_out(&[rows.len(), self.n_features, self.outputs], out.len())?;
         if steps.is_empty() {
             return Ok(());
         }

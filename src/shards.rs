@@ -48,10 +48,12 @@ impl<H: Combine + Clone, L: Loss + Clone, F: Feasible<H>> Trainer<H, L, F> {
         let mut hypothesis = H::combine(&hypotheses)?;
         // `combine` refuses to combine nothing.
         let Trainer { params, loss, .. } = parts[0].1;
-        let t = parts.iter().map(|(_, part)| part.t).sum();
+        // More than a trainer can have done is refused.
+        let t = parts.iter().fold(0_u64, |sum, (_, part)| sum.saturating_add(part.t));
         hypothesis.set_average_weight(params.average.total(params.average_count(t)));
         let mut average = Trainer::resume(hypothesis, loss.clone(), *params, t)?;
-        average.updates = parts.iter().map(|(_, part)| part.updates).sum();
+        average
+            .set_updates(parts.iter().fold(0, |sum, (_, part)| sum.saturating_add(part.updates)));
         Ok(average)
     }
 

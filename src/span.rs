@@ -73,8 +73,9 @@ impl Triangle {
 
 impl<S: Scalar> Span<S> {
     /// Of these rows. Refuses kernels that are precomputed, as rows know no others, and landmarks of which
-    /// none has a positive `k(x, x)`.
+    /// none has a positive `k(x, x)` or one is no row.
     pub fn new(kernel: Kernel, x: &Matrix<'_, S>, landmarks: &[usize]) -> Result<Self, Error> {
+        x.check_rows(landmarks)?;
         let rows = landmarks.iter().map(|&i| x.row(i).to_owned()).collect();
         let none = Vectors::new(x.n_features(), Layout::of(kernel, x));
         Factor::new(kernel, none, rows)?.span()
@@ -111,6 +112,9 @@ impl<S: Scalar> Span<S> {
 
     /// `z(x)` of these rows, one after the other, on the threads of the current rayon pool. NaN for rows that
     /// are not finite.
+    ///
+    /// # Panics
+    /// If a row is not there, or `out` ends in the midst of the features of one.
     pub fn features(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) {
         let rank = self.dimension();
         let stride = rank.next_multiple_of(WIDTH);

@@ -139,7 +139,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             return Err(Error::parameter("t", t, "below 2^62"));
         }
         params.set.check(&hypothesis)?;
-        let outputs = loss.zeros().as_ref().len();
+        let outputs = loss.outputs();
         if hypothesis.outputs() != outputs {
             return Err(Error::shape(
                 "w",
@@ -239,9 +239,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     }
 
     /// Restores what [`updates`](Trainer::updates) gave, for a trainer made by
-    /// [`resume`](Trainer::resume).
+    /// [`resume`](Trainer::resume); 2^62 where it is more.
     pub fn set_updates(&mut self, updates: u64) {
-        self.updates = updates;
+        self.updates = updates.min(MOST_STEPS);
     }
 
     /// Goes on from another w, as if `steps` more steps had led to it. A mean of iterates begins with it.

@@ -370,6 +370,7 @@ impl<S: Scalar> Budgeted<S> {
 }
 
 impl<S: Scalar> Hypothesis for Budgeted<S> {
+    const KEEPS_ROWS: bool = true;
     type Scalar = S;
 
     fn outputs(&self) -> usize {

@@ -368,7 +368,7 @@ mod tests {
             let after = ascent.dual_value(&data);
             assert!(after >= before - 1e-12, "{before} {after}");
             count += usize::from(*ascent.dual() != *dual);
-            for (i, a) in ascent.dual().chunks(loss.zeros().as_ref().len()).enumerate() {
+            for (i, a) in ascent.dual().chunks(loss.outputs()).enumerate() {
                 assert!(loss.excess(a, y[i]) <= 1.0 + 1e-12, "{a:?}");
                 assert!(!loss.on_simplex() || a.iter().sum::<f64>().abs() < 1e-12);
             }

@@ -128,7 +128,7 @@ impl Intercept {
             return Err(Error::non_finite("X", "the squares of its rows overflow"));
         }
         // Where scores are nothing but b.
-        let outputs = loss.zeros().as_ref().len();
+        let outputs = loss.outputs();
         let (mut scores, mut coef) = (loss.zeros(), loss.zeros());
         let (scores, coef) = (scores.as_mut(), coef.as_mut());
         let mut sides = vec![(0.0, 0.0); outputs];
@@ -565,7 +565,7 @@ impl<L: Loss> DualAscent<L> {
         lambda: f64,
         data: &Examples<'_, S>,
     ) -> Result<Self, Error> {
-        if loss.problems() != loss.zeros().as_ref().len() {
+        if loss.problems() != loss.outputs() {
             let want = "one against the rest where the intercept is free";
             return Err(Error::parameter("multi_class", "crammer_singer", want));
         }

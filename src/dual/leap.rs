@@ -8,6 +8,7 @@ use crate::examples::Examples;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::newton::{Point, Search};
+use crate::params::check_tol;
 use crate::scalar::Scalar;
 
 impl<L: Loss> DualAscent<L> {
@@ -15,6 +16,7 @@ impl<L: Loss> DualAscent<L> {
     /// For few weights only, 256 of one score, 512 of Crammer and Singer's in all (elsewhere it finds nothing, at once): some dozen
     /// passes and factors in O(weights^3). Worth its time where epoch after epoch the gap has hardly moved.
     pub fn leap<S: Scalar>(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
+        check_tol(tol)?;
         let Some(mut leap) = self.begin_leap(data)? else {
             return Ok(false);
         };

@@ -2,7 +2,7 @@
 
 use super::Expansion;
 use crate::data::{Dense, Matrix, same_features};
-use crate::error::Error;
+use crate::error::{Error, check_out};
 use crate::examples::diagnose;
 use crate::kernel::Kernel;
 use crate::memory;
@@ -24,8 +24,8 @@ struct Slopes<'a, S> {
 
 impl<S: Scalar> Expansion<S> {
     /// Writes the gradients of the scores of these rows in the features: rows x outputs x features. On the threads of the
-    /// current rayon pool; O(rows outputs n_vectors features). Refuses other kernels than [`Kernel::Rbf`], and rows that are
-    /// not finite.
+    /// current rayon pool; O(rows outputs n_vectors features). Refuses other kernels than [`Kernel::Rbf`], rows that are not
+    /// there or not finite, and an `out` that is not of their size.
     ///
     /// ```
     /// use pegasos::{Dense, Expansion, Hypothesis, Kernel, Matrix};
@@ -41,6 +41,8 @@ impl<S: Scalar> Expansion<S> {
     /// ```
     pub fn gradients(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) -> Result<(), Error> {
         same_features(self.n_features(), x.n_features())?;
+        x.check_rows(rows)?;
+        check_out(&[rows.len(), self.outputs, self.n_features()], out.len())?;
         Slopes::new(self)?.write(x, rows, out)
     }
 }
@@ -204,8 +206,8 @@ impl Agop {
         (KEPT / outputs.max(1)).max(1)
     }
 
-    /// Adds those of a model's scores of these rows, each with its weight, >= 0 and finite. After an error what was added
-    /// of the rows before is still there.
+    /// Adds those of a model's scores of these rows, each with its weight, >= 0 and finite. Refuses rows that are not there,
+    /// before anything else; after another error what was added of the rows before is still there.
     pub fn add<S: Scalar>(
         &mut self,
         w: &Expansion<S>,
@@ -218,6 +220,7 @@ impl Agop {
             return Err(Error::shape("w", format_args!("{d} features"), w.n_features()));
         }
         same_features(d, x.n_features())?;
+        x.check_rows(rows)?;
         let slopes = Slopes::new(w)?;
         let at_a_time = Agop::at_a_time(w.outputs);
         let mut kept = memory::zeros("gradients", &[at_a_time.min(rows.len()), w.outputs, d])?;

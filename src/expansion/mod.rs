@@ -419,6 +419,7 @@ impl<S: Scalar> Expansion<S> {
 }
 
 impl<S: Scalar> Hypothesis for Expansion<S> {
+    const KEEPS_ROWS: bool = true;
     type Scalar = S;
 
     fn outputs(&self) -> usize {

@@ -15,6 +15,9 @@ const SMALL: usize = 1 << 18;
 
 impl<S: Scalar> Expansion<S> {
     /// [`scores`](Hypothesis::scores) of many rows, panel by panel on the threads of the current rayon pool.
+    ///
+    /// # Panics
+    /// If a row is not there.
     pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [f64]) {
         let mut panels: Vec<(&[usize], &mut [f64])> =
             rows.chunks(PANEL).zip(out.chunks_mut(PANEL * self.outputs)).collect();

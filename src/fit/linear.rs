@@ -1,5 +1,6 @@
 //! Linear problems over the same rows, by instalments.
 
+use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
 use super::leaps::leaps_at_once;
@@ -40,7 +41,7 @@ pub struct LinearProblems<S: Scalar, L: Loss> {
 }
 
 /// A trainer, and dual ascent where that goes on in its stead.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Part<S: Scalar, L: Loss> {
     pub(super) trainer: Trainer<Linear<S>, L>,
     pub(super) dual: Option<DualAscent<L>>,
@@ -105,6 +106,15 @@ impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
     }
 }
 
+impl<S: Scalar, L: Loss + Debug> Debug for LinearProblems<S, L> {
+    /// Without what is under way.
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let mut told = f.debug_struct("LinearProblems");
+        told.field("parts", &self.parts).field("climbed", &self.climbed).field("free", &self.free);
+        told.finish_non_exhaustive()
+    }
+}
+
 impl<S: Scalar, L: Loss> From<Trainer<Linear<S>, L>> for LinearProblems<S, L> {
     fn from(trainer: Trainer<Linear<S>, L>) -> Self {
         LinearProblems::new(vec![trainer])
@@ -123,7 +133,8 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
 
     /// Leaves the intercepts unregularised, of trainers at their beginning whose w has an intercept. A
     /// [`Fit`](super::Fit) is dual ascent from the beginning then, and refuses what asks for steps of Pegasos. The trainers
-    /// can tell nobody: whoever lets them go on by themselves regularises the intercepts.
+    /// can tell nobody: whoever lets them go on by themselves regularises the intercepts. A fit refuses trainers whose w has
+    /// no constant feature, and so no intercept.
     pub fn with_free_intercept(self) -> Self {
         LinearProblems { free: true, ..self }
     }
@@ -486,6 +497,10 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
 
     fn begin_ascent(&mut self, data: &Examples<'_, S>, _: usize) -> Result<(), Error> {
         self.frozen = None;
+        if self.free && self.parts.iter().any(|part| part.trainer.hypothesis().constant() == 0.0) {
+            let want = "> 0 where the intercept is free: without a constant feature there is none";
+            return Err(Error::parameter("constant", 0.0, want));
+        }
         // Of all problems at once: what is asked for piece by piece would seem to be there.
         memory::check::<[f64; 2]>("the dual variables", &[self.parts.len(), data.len()])?;
         for part in &mut self.parts {

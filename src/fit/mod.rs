@@ -205,7 +205,8 @@ impl Course {
                     self.state = State::Over(Outcome::Exhausted);
                     return Ok(Progress::Over(Outcome::Exhausted));
                 }
-                let number = self.policy.first_epoch + self.epochs as u64;
+                // Any number will do.
+                let number = self.policy.first_epoch.wrapping_add(self.epochs as u64);
                 self.epochs += 1;
                 self.event = Event { loss: f64::NAN, certificate: UNKNOWN, visits: 0 };
                 if self.ascending {
@@ -278,9 +279,7 @@ impl Course {
         data: &Examples<'_, S>,
     ) -> Result<(), Error> {
         let Policy { sampling, shards, going_on, until_stopped, max_epochs, .. } = self.policy;
-        if max_epochs == 0 {
-            return Err(Error::parameter("max_epochs", 0, ">= 1"));
-        }
+        self.policy.check(data.len())?;
         // Not every order meets every row.
         let whole = sampling != Sampling::Replacement && !going_on;
         self.policy.certify &= whole && problem.certifies();

@@ -1,7 +1,9 @@
 //! What a fit is asked for, and what it tells.
 
+use crate::error::Error;
 use crate::ledger::Certificate;
 use crate::order::Sampling;
+use crate::params::check_tol;
 
 /// How a fit gets to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct Policy {
     /// Which steps are made. Dual ascent needs plain Pegasos: steps 1/(lambda s), one example each, no projection and no
     /// average of all iterates.
     pub solver: Solver,
-    /// The relative gap that will do; where there is no certificate, by how much the mean loss of an epoch must fall
+    /// The relative gap that will do, >= 0; where there is no certificate, by how much the mean loss of an epoch must fall
     /// below the best before. `None` for `max_epochs`, whatever they reach.
     pub tol: Option<f64>,
     /// Epochs at most; `max_iter` in Python.
@@ -62,6 +64,20 @@ impl Default for Policy {
             going_on: false,
             until_stopped: false,
         }
+    }
+}
+
+impl Policy {
+    /// Refuses what no fit can do, or on no rows.
+    pub(crate) fn check(&self, n_examples: usize) -> Result<(), Error> {
+        if self.max_epochs == 0 {
+            return Err(Error::parameter("max_epochs", 0, ">= 1"));
+        }
+        self.tol.map_or(Ok(()), check_tol)?;
+        if n_examples == 0 {
+            return Err(Error::shape("X", "at least one row", 0));
+        }
+        Ok(())
     }
 }
 

@@ -72,13 +72,15 @@ impl Solving {
     /// any number of them and any `size`.
     ///
     /// # Errors
-    /// Where the data are not those of the refit, or not finite.
+    /// Where the data are not those of the refit, or none, or not finite, or the tolerance is below 0.
     pub fn advance<S: Scalar, L: Loss + Clone + Send>(
         &mut self,
         refit: &mut Refit<S, L>,
         data: &Examples<'_, S>,
         size: usize,
     ) -> Result<Progress, Error> {
+        // Before features are computed, which takes longer.
+        self.policy.check(data.len())?;
         if refit.prepare(data, size)? > 0 {
             return Ok(Progress::Going { rows: 0, anew: false });
         }

@@ -47,7 +47,7 @@ impl<S: Scalar, L: Loss + Clone> LinearProblems<S, L> {
             let (loss, params) = (part.trainer.loss().clone(), *part.trainer.params());
             let w = dual.result::<S>();
             let mean = Params { average: Average::Polynomial, average_from: 1, ..params };
-            let zero = Linear::new(loss.zeros().as_ref().len(), w.n_features(), w.constant())?;
+            let zero = Linear::new(loss.outputs(), w.n_features(), w.constant())?;
             let t = part.trainer.t() + self.climbed * dual.len() as u64;
             let (updates, rival) = (part.trainer.updates(), f64::NAN);
             let certificate = part.solved.take().unwrap_or(part.last);

@@ -53,12 +53,12 @@ use crate::examples::Examples;
 use crate::expansion::Expansion;
 use crate::expansion::check_constant;
 use crate::feasible::Feasible;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, check_shape};
 use crate::kernel::Kernel;
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::memory;
-use crate::params::check_lambda;
+use crate::params::{check_lambda, check_tol};
 use crate::scalar::Scalar;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
@@ -191,13 +191,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return Err(Error::shape("X", "at least one row and fewer than 2^32 - 1", n));
         }
         data.check(0..n)?;
-        for i in 0..n {
-            data.check_label(i, loss.classes())?;
-        }
+        data.check_labels(loss.classes())?;
         let together = cache / 2 / size_of::<S>();
         let most = (cache / 2 / size_of::<S>()).isqrt();
         let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
-        let outputs = loss.zeros().as_ref().len();
+        let outputs = loss.outputs();
+        check_shape(outputs, n_features)?;
         let dual = Grid::new("the dual variables", n, outputs)?;
         let scores = Grid::new("the scores", n, outputs)?;
         memory::check::<(usize, u32)>("the order of the examples", &[n])?;
@@ -510,13 +509,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(certificate)
     }
 
-    /// Rounds until the relative gap is at most `tol`, so many times at most.
+    /// Rounds until the relative gap is at most `tol`, >= 0, so many times at most.
     pub fn solve(
         &mut self,
         data: &Examples<'_, S>,
         tol: f64,
         most_rounds: usize,
     ) -> Result<Certificate, Error> {
+        check_tol(tol)?;
         for _ in 0..most_rounds {
             self.finish(data)?;
             let certificate = self.begin(data, tol)?;

@@ -34,9 +34,12 @@ impl Loss for CrammerSinger {
     fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.classes]
     }
+    fn outputs(&self) -> usize {
+        self.classes
+    }
     #[inline(always)]
     fn classes(&self) -> u32 {
-        self.classes as u32
+        u32::try_from(self.classes).unwrap_or(u32::MAX)
     }
     #[inline]
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {

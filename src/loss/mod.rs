@@ -34,6 +34,10 @@ pub trait Loss: Sync {
     type Scores: AsRef<[f64]> + AsMut<[f64]> + Clone + Debug + Send + Sync;
     /// Zeros, one for each score of an example.
     fn zeros(&self) -> Self::Scores;
+    /// How many scores an example has: as many as there are [`zeros`](Loss::zeros), for who must know before memory is taken.
+    fn outputs(&self) -> usize {
+        self.zeros().as_ref().len()
+    }
     /// Classes are numbered below this.
     fn classes(&self) -> u32 {
         u32::MAX

@@ -29,6 +29,9 @@ impl Loss for Multiclass {
     fn zeros(&self) -> Vec<f64> {
         any!(self, loss => loss.zeros())
     }
+    fn outputs(&self) -> usize {
+        any!(self, loss => loss.outputs())
+    }
     fn classes(&self) -> u32 {
         any!(self, loss => loss.classes())
     }

@@ -25,6 +25,11 @@ pub struct OneVsOne<M> {
 }
 
 impl<M> OneVsOne<M> {
+    /// How many pairs there are; of more classes than have a number each, as many as can be.
+    fn pairs(&self) -> usize {
+        self.classes.saturating_mul(self.classes.saturating_sub(1)) / 2
+    }
+
     /// Which score is that of classes `first < second`.
     #[inline(always)]
     fn pair(&self, first: usize, second: usize) -> usize {
@@ -67,10 +72,7 @@ impl<M> OneVsOne<M> {
     /// # Panics
     /// If there are not as many scores as pairs, or votes as classes.
     pub fn votes(&self, scores: &[f64], votes: &mut [f64]) {
-        assert_eq!(
-            (scores.len(), votes.len()),
-            (self.classes * (self.classes - 1) / 2, self.classes)
-        );
+        assert_eq!((scores.len(), votes.len()), (self.pairs(), self.classes));
         let mut sums = vec![0.0; self.classes];
         votes.fill(0.0);
         let mut o = 0;
@@ -93,11 +95,14 @@ impl<M: MarginLoss> Loss for OneVsOne<M> {
     fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.problems()]
     }
+    fn outputs(&self) -> usize {
+        self.problems()
+    }
     fn classes(&self) -> u32 {
-        self.classes as u32
+        u32::try_from(self.classes).unwrap_or(u32::MAX)
     }
     fn problems(&self) -> usize {
-        self.classes * (self.classes - 1) / 2
+        self.pairs()
     }
     fn value_and_coef(&self, scores: &[f64], y: u32, coef: &mut [f64]) -> f64 {
         coef.fill(0.0);
@@ -152,10 +157,10 @@ impl<M: MarginLoss> Loss for OneVsOne<M> {
     }
     fn radius2(&self) -> f64 {
         // Of the problems that an example of any class is in.
-        self.loss.radius2() * (self.classes - 1) as f64
+        self.loss.radius2() * self.classes.saturating_sub(1) as f64
     }
     fn steepest(&self) -> f64 {
-        self.loss.max_slope() * (self.classes - 1) as f64
+        self.loss.max_slope() * self.classes.saturating_sub(1) as f64
     }
 }
 

@@ -37,6 +37,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
     fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.positives.len()]
     }
+    fn outputs(&self) -> usize {
+        self.positives.len()
+    }
     fn problems(&self) -> usize {
         self.positives.len()
     }

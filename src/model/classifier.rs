@@ -92,11 +92,11 @@ impl Classifier {
         Classifier { kernel: Some(kernel), loss: AnyLoss::Hinge, policy, ..Classifier::default() }
     }
 
-    /// Trains on these examples. Labels are whatever becomes a [`Label`]: whole numbers, booleans, words.
+    /// Trains on these examples. Labels are whatever becomes a [`Label`]: numbers, booleans, words.
     ///
     /// # Errors
     ///
-    /// Rows that are not finite, labels that are not as many as rows or all the same, parameters out of range.
+    /// Rows that are not finite, labels that are not as many as rows, not finite or all the same, parameters out of range.
     pub fn fit<'a, L>(&self, x: impl Into<Rows<'a>>, labels: &[L]) -> Result<Model, Error>
     where
         L: Clone + Into<Label>,
@@ -106,7 +106,7 @@ impl Classifier {
 
     /// Not generic, so that whoever calls [`Classifier::fit`] does not compile the trainers anew.
     fn fit_rows(&self, x: Rows<'_>, labels: Vec<Label>) -> Result<Model, Error> {
-        let (labels, codes) = coded(&labels)?;
+        let (labels, codes) = coded(labels)?;
         match x {
             Rows::F32(x) => self.fit_in(x, labels, codes),
             Rows::F64(x) => self.fit_in(x, labels, codes),
@@ -121,6 +121,7 @@ impl Classifier {
         codes: Vec<u32>,
     ) -> Result<Model, Error> {
         let data = Examples::new(x, &codes, None)?;
+        self.policy.check(data.len())?;
         data.check(0..data.len())?;
         let lambda = self.lambda.unwrap_or(1.0 / data.len() as f64);
         let task = Task { classifier: self, data: &data, classes: labels.len(), lambda };
@@ -186,6 +187,11 @@ impl Classifier {
     }
 }
 
+/// How many iterates the average on a budget remembers.
+fn window_of(budget: usize) -> u64 {
+    (budget as u64).saturating_mul(2).min(1 << 62)
+}
+
 /// A kernel by name, with what it may need.
 fn parts_of(kernel: Kernel) -> (&'static str, f64, f64, u32) {
     match kernel {
@@ -198,7 +204,16 @@ fn parts_of(kernel: Kernel) -> (&'static str, f64, f64, u32) {
 }
 
 /// The labels in rising order, and the place of each example's among them.
-fn coded(given: &[Label]) -> Result<(Vec<Label>, Vec<u32>), Error> {
+fn coded(mut given: Vec<Label>) -> Result<(Vec<Label>, Vec<u32>), Error> {
+    for label in &mut given {
+        if let Label::Float(label) = label {
+            if !label.is_finite() {
+                return Err(Error::parameter("labels", label, "finite numbers"));
+            }
+            // -0 is the same class as 0.
+            *label += 0.0;
+        }
+    }
     let mut labels: Vec<&Label> = given.iter().collect();
     labels.sort_by(|a, b| a.total_cmp(b));
     labels.dedup();
@@ -273,7 +288,7 @@ impl<S: Stored> Task<'_, S> {
         kernel: Kernel,
         loss: L,
     ) -> Result<Trained<S>, Error> {
-        let (x, outputs) = (self.data.rows(), loss.zeros().as_ref().len());
+        let (x, outputs) = (self.data.rows(), loss.outputs());
         let constant = if self.classifier.intercept { CONSTANT } else { 0.0 };
         let w = match x.is_sparse() {
             true => Expansion::sparse(kernel, outputs, x.n_features())?,
@@ -303,7 +318,7 @@ impl<S: Stored> Task<'_, S> {
         budget: usize,
         loss: L,
     ) -> Result<Trained<S>, Error> {
-        let (x, outputs) = (self.data.rows(), loss.zeros().as_ref().len());
+        let (x, outputs) = (self.data.rows(), loss.outputs());
         let maintenance = match kernel {
             Kernel::Rbf { .. } => Maintenance::Merge,
             _ => Maintenance::Project,
@@ -312,7 +327,7 @@ impl<S: Stored> Task<'_, S> {
             true => Budgeted::sparse(kernel, outputs, x.n_features(), Some(budget), maintenance)?,
             false => Budgeted::new(kernel, outputs, x.n_features(), Some(budget), maintenance)?,
         };
-        let window = 2 * budget as u64;
+        let window = window_of(budget);
         let params = Params {
             lambda: self.lambda,
             average: Average::Recent { window },
@@ -350,7 +365,7 @@ impl<S: Stored> Task<'_, S> {
             "kernel": name, "gamma": gamma, "coef0": coef0, "degree": degree, "constant": constant,
             "average": "recent", "threshold": 0.0, "margin": false, "multi_class": "ovo", "budget": budget,
             "maintenance": if merged { "merge" } else { "project" },
-            "window": budget.map_or(1 << 62, |budget| 2 * budget as u64), "seed": self.classifier.policy.seed,
+            "window": budget.map_or(1 << 62, window_of), "seed": self.classifier.policy.seed,
         }));
         let sparse = self.data.rows().is_sparse();
         Kept::kernel(params, t, constant, self.classes, sparse, budget.is_some())

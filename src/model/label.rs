@@ -57,6 +57,18 @@ impl From<i32> for Label {
     }
 }
 
+impl From<u32> for Label {
+    fn from(label: u32) -> Self {
+        Label::Int(label.into())
+    }
+}
+
+impl From<f64> for Label {
+    fn from(label: f64) -> Self {
+        Label::Float(label)
+    }
+}
+
 impl From<bool> for Label {
     fn from(label: bool) -> Self {
         Label::Bool(label)

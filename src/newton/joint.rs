@@ -47,7 +47,7 @@ impl Joint {
         data: &Examples<'_, S>,
         features: usize,
     ) -> bool {
-        let weights = loss.zeros().as_ref().len().saturating_mul(features);
+        let weights = loss.outputs().saturating_mul(features);
         let fits = weights <= MOST_WEIGHTS && data.len().saturating_mul(weights) <= LARGEST;
         fits && !data.is_empty() && loss.on_simplex()
     }
@@ -59,7 +59,7 @@ impl Joint {
         w: &Linear<f64>,
         gap: f64,
     ) -> Option<Self> {
-        let (features, outputs) = (w.n_features(), loss.zeros().as_ref().len());
+        let (features, outputs) = (w.n_features(), loss.outputs());
         let size = [6, data.len().saturating_mul(outputs)];
         let known = data.labels().iter().all(|y| (*y as usize) < outputs);
         let room = memory::check::<f64>("Newton's method", &size).is_ok();

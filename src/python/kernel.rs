@@ -329,7 +329,7 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
 ) -> PyResult<Box<dyn Problem>> {
     let (common, parsed): (Common, PyKernel) = (params.extract()?, params.extract()?);
     memory::check::<[f64; 2]>("the scores of an example", &[made.classes])?;
-    let mut w = H::make(parsed.kernel()?, loss.zeros().as_ref().len(), made, params)?;
+    let mut w = H::make(parsed.kernel()?, loss.outputs(), made, params)?;
     let (mut t, mut updates, mut total) = (0, 0, Report::default());
     if let Start::Parts(parts) = start {
         check_format(parts, H::FORMAT)?;

@@ -251,10 +251,10 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
         Start::Zero { n_features, constant, .. } => {
             // And a copy, as nobody trains weights that he cannot look at. Zeros take no memory until they are touched:
             // what is asked for piece by piece would seem to be there.
-            let outputs = losses.iter().map(|loss| loss.zeros().as_ref().len());
+            let outputs = losses.iter().map(|loss| loss.outputs());
             memory::check::<S>("w", &[2, outputs.sum(), n_features])?;
             for loss in losses {
-                let linear = Linear::<S>::new(loss.zeros().as_ref().len(), n_features, constant)?;
+                let linear = Linear::<S>::new(loss.outputs(), n_features, constant)?;
                 let params = params(&loss)?;
                 let mut trainer = Trainer::new(linear, loss, params)?;
                 if linear_params.regret {

@@ -40,6 +40,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             self.loss.value_and_coef(scores.as_ref(), y, coef.as_mut())
         };
         let weight = data.weight(i);
+        if H::KEEPS_ROWS && weight != 0.0 && coef.as_ref().iter().any(|&c| c != 0.0) {
+            data.check_row(i)?;
+        }
         if let Some(ledger) = &mut self.ledger {
             ledger.promise(coef.as_ref())?;
         }

@@ -131,6 +131,27 @@ fn a_fit_is_dual_ascent() {
     assert!(error.starts_with("solver must be \"dual\" or \"auto\""), "{error}");
 }
 
+/// Without a constant feature there is no intercept to leave free.
+#[test]
+fn a_fit_without_an_intercept_is_refused() {
+    let (x, y) = rows(60, 3, 0.0);
+    let data = Examples::new(Dense::new(&x, 60, 3).unwrap(), &y, None).unwrap();
+    let new = |constant| {
+        let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
+        let w = Linear::<f64>::new(1, 3, constant).unwrap();
+        Trainer::new(w, loss, Params { lambda: 0.01, ..Params::default() }).unwrap()
+    };
+    for trainers in [vec![new(0.0)], vec![new(1.0), new(0.0)]] {
+        for solver in [Solver::Dual, Solver::Auto] {
+            let problems = LinearProblems::new(trainers.clone()).with_free_intercept();
+            assert!(format!("{problems:?}").starts_with("LinearProblems"));
+            let error = Fit::new(problems, Policy { solver, ..Policy::default() }).run(&data);
+            let error = error.unwrap_err().to_string();
+            assert!(error.starts_with("constant must be > 0 where the intercept"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn what_has_none_is_refused() {
     let (x, y) = rows(60, 3, 0.0);

@@ -2,6 +2,7 @@
 //!
 //! `cargo test --test rust dual::` runs the tests of `dual.rs`, `cargo test --test rust dual::name -- --exact` one.
 
+mod bounds;
 mod budget;
 mod certificates;
 mod classes;

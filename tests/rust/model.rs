@@ -152,6 +152,47 @@ fn labels_of_each_kind() {
     assert!(Classifier::default().fit(x, &mixed).is_err());
 }
 
+/// Both zeros are one class, and what is no number is none.
+#[test]
+fn labels_that_are_floats() {
+    let x = Dense::new(&[-3.0, -1.0, 1.0, 3.0], 4, 1).unwrap();
+    let labels = [-0.0, 0.0, 1.0, 1.0].map(Label::Float);
+    for classifier in [
+        Classifier::default(),
+        Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }),
+        Classifier { budget: Some(3), ..Classifier::with_kernel(Kernel::Rbf { gamma: 0.5 }) },
+    ] {
+        let model = classifier.fit(x, &labels).unwrap();
+        assert_eq!(model.labels(), [Label::Float(0.0), Label::Float(1.0)]);
+        assert_eq!(model.labels()[0].to_string(), "0.0");
+        assert_eq!(model.accuracy(x, &labels).unwrap(), 1.0);
+        again("floats", &model, x);
+    }
+    for bad in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        for labels in [[bad, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, bad], [bad; 4]] {
+            let error = Classifier::default().fit(x, &labels.map(Label::Float)).unwrap_err();
+            assert_eq!(error.to_string(), format!("labels must be finite numbers, got {bad:?}"));
+        }
+    }
+    assert!(Classifier::default().fit(x, &[-0.0, 0.0, 0.0, -0.0]).is_err());
+    let model = Classifier::default().fit(x, &[7_u32, 7, u32::MAX, 7]).unwrap();
+    assert_eq!(model.labels(), [Label::Int(7), Label::Int(u32::MAX.into())]);
+}
+
+#[test]
+fn a_tolerance_below_0_is_refused() {
+    let (x, y) = points(3);
+    let x = Dense::new(&x, N, D).unwrap();
+    for (name, classifier) in classifiers() {
+        for tol in [f64::NAN, -1e-300] {
+            let policy = pegasos::Policy { tol: Some(tol), ..classifier.policy };
+            let error = Classifier { policy, ..classifier.clone() }.fit(x, &y).unwrap_err();
+            let text = format!("tol must be >= 0, got {tol:?}");
+            assert_eq!(error.to_string(), text, "{name}");
+        }
+    }
+}
+
 pub(super) type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 /// What a file holds: its text, and its tensors as bytes.

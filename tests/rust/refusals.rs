@@ -2,8 +2,9 @@
 
 use pegasos::{
     AnyLoss, Average, Ball, Binary, Block, Budgeted, Csr, Dense, DualAscent, ErrorKind, Examples,
-    Expansion, Flight, Kernel, Linear, Loss, Maintenance, OwnedRow, Params, Regret, Schedule,
-    Shards, Trainer,
+    Expansion, Fit, Flight, Hypothesis, Kernel, KernelAscent, KernelProblem, Linear,
+    LinearProblems, Loss, Maintenance, OwnedRow, Params, Policy, Refit, Regret, Schedule, Shards,
+    Span, Trainer,
 };
 
 use crate::generated::{CLASSES, HINGE, flat, joint, trainer};
@@ -133,6 +134,89 @@ fn bad_rows_stop_a_delayed_run_before_they_are_learned() {
     law(CLASSES, 3);
 }
 
+/// A w that keeps rows: their values are looked at before it does, whatever their scores are.
+#[test]
+fn bad_rows_stop_a_run_with_a_kernel_before_they_are_kept() {
+    fn law<H: Hypothesis<Scalar = f64> + Clone>(new: impl Fn() -> H, dense: bool) {
+        let mut problems: Vec<(Vec<i32>, Vec<f64>, bool)> = Vec::new();
+        let (columns, values) = ([0, 1, 0, 2, 1, 2, 0, 1, 2, 0], [0.5; 10]);
+        for at in [0, 6] {
+            for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                let mut values = values.to_vec();
+                values[at] = bad;
+                problems.push((columns.to_vec(), values, false));
+            }
+            for bad in [3, 1_000_000_000, -1, i32::MIN] {
+                let mut columns = columns.to_vec();
+                columns[at] = bad;
+                problems.push((columns, values.to_vec(), true));
+            }
+        }
+        let y = [0, 1, 0, 1, 0];
+        let blocks = [Block::Mean(1), Block::Mean(2), Block::Delayed(0), Block::Delayed(2)];
+        for ((columns, mut values, index), block) in
+            problems.iter().cloned().flat_map(|p| blocks.map(|block| (p.clone(), block)))
+        {
+            // The first two of a row of four are the row of a sparse matrix.
+            let csr = Csr::new(&[0, 2, 4, 6, 8, 10], &columns, &values, 3).unwrap();
+            let sparse = Examples::new(csr, &y, None).unwrap();
+            let data = match dense {
+                true if index => continue,
+                true => {
+                    values.extend([0.5; 5]);
+                    Examples::new(Dense::new(&values, 5, 3).unwrap(), &y, None).unwrap()
+                }
+                false => sparse,
+            };
+            let bad = (0..5).find(|&i| data.check(i..i + 1).is_err()).unwrap();
+            let order: Vec<usize> = (0..5).filter(|&i| i != bad).collect();
+            let params = Params { lambda: 0.1, block, ..Params::default() };
+            // First of all; as a second step; after two rounds over the others.
+            for good in [&[][..], &order[..2], &[&order[..], &order].concat()] {
+                let mut want = Trainer::new(new(), HINGE, params).unwrap();
+                want.run(&data, good.iter().copied()).unwrap();
+                let mut stopped = Trainer::new(new(), HINGE, params).unwrap();
+                let after = order.iter().copied();
+                let run = good.iter().copied().chain([bad]).chain(after);
+                let error = stopped.run(&data, run).unwrap_err();
+                let fits = match index {
+                    true => matches!(error.kind(), ErrorKind::Index { name: "X.indices", .. }),
+                    false => {
+                        error.to_string().contains(&format!("row {bad}, "))
+                            && matches!(error.kind(), ErrorKind::NonFinite { name: "X", .. })
+                    }
+                };
+                assert!(fits, "{error}: {block:?}, {bad} after {good:?}");
+                assert_eq!((stopped.t(), stopped.updates()), (want.t(), want.updates()));
+                let scores = |trainer: &Trainer<H, _>| {
+                    let mut scores = [0.0; 4];
+                    let row = |i: &usize| data.rows().row(*i);
+                    for (i, score) in order.iter().zip(scores.chunks_mut(1)) {
+                        trainer.hypothesis().score(row(i), score);
+                    }
+                    (scores, trainer.hypothesis().norm2())
+                };
+                assert_eq!(scores(&stopped), scores(&want));
+                assert_eq!(stopped.flights().len(), want.flights().len());
+                // And it can go on.
+                stopped.run(&data, order.iter().copied()).unwrap();
+                want.run(&data, order.iter().copied()).unwrap();
+                assert_eq!(scores(&stopped), scores(&want));
+            }
+        }
+    }
+    let kernel = Kernel::Rbf { gamma: 0.1 };
+    law(|| Expansion::<f64>::new(kernel, 1, 3).unwrap(), true);
+    law(|| Expansion::<f64>::new(kernel, 1, 3).unwrap(), false);
+    law(|| Expansion::<f64>::sparse(kernel, 1, 3).unwrap(), false);
+    for maintenance in [Maintenance::Merge, Maintenance::Project, Maintenance::Remove] {
+        let budget = Some(2);
+        law(|| Budgeted::<f64>::new(kernel, 1, 3, budget, maintenance).unwrap(), true);
+        law(|| Budgeted::<f64>::sparse(kernel, 1, 3, budget, maintenance).unwrap(), false);
+        law(|| Budgeted::<f64>::sparse(kernel, 1, 3, None, maintenance).unwrap(), false);
+    }
+}
+
 #[test]
 fn bad_rows_stop_dual_ascent_before_they_are_learned() {
     fn law(loss: impl Loss + Clone) {
@@ -243,6 +327,39 @@ fn the_other_doors_refuse_what_does_not_fit_too() {
     assert!(shards.run(&data, &[&[0, 1], &[2], &[]]).is_err());
     assert!(shards.run(&data, &[&[0, 1], &[3]]).is_err());
     assert!(shards.run(&short, &[&[0], &[1]]).is_err());
+}
+
+/// No gap is at most one of these, so that what looks for it would not end.
+#[test]
+fn tolerances_that_nothing_reaches_are_refused() {
+    let x = [1.0, 2.0, 0.5, 1.0, 3.0, 0.0];
+    let data = Examples::new(Dense::new(&x, 3, 2).unwrap(), &[0, 1, 0], None).unwrap();
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    let expansion = || {
+        let w = Expansion::<f64>::new(kernel, 1, 2).unwrap();
+        Trainer::new(w, HINGE, Params::default()).unwrap()
+    };
+    let span = || {
+        let mut trainer = expansion();
+        trainer.run(&data, 0..3).unwrap();
+        Span::of(trainer.hypothesis()).unwrap()
+    };
+    for tol in [f64::NAN, -1e-3, f64::NEG_INFINITY] {
+        let text = format!("tol must be >= 0, got {tol:?}");
+        let mut dual = DualAscent::new(HINGE, 0.1, 3, 2, 1.0).unwrap();
+        assert_eq!(dual.solve(&data, tol, usize::MAX, 0).unwrap_err().to_string(), text);
+        assert_eq!(dual.leap(&data, tol).unwrap_err().to_string(), text);
+        let mut kernels = KernelAscent::new(kernel, HINGE, 0.1, &data, 1 << 20).unwrap();
+        assert_eq!(kernels.solve(&data, tol, usize::MAX).unwrap_err().to_string(), text);
+        let mut refit = Refit::new(span(), &[HINGE], 0.1, 3, 1 << 20).unwrap();
+        assert_eq!(refit.solve(&data, tol, usize::MAX, 0).unwrap_err().to_string(), text);
+        let policy = Policy { tol: Some(tol), max_epochs: usize::MAX, ..Policy::default() };
+        let linear = trainer::<f64, _>(HINGE, 2, Params::default());
+        let error = Fit::new(LinearProblems::from(linear), policy).run(&data).unwrap_err();
+        assert_eq!(error.to_string(), text);
+        let error = Fit::new(KernelProblem::from(expansion()), policy).run(&data).unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]
