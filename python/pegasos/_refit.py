@@ -293,6 +293,7 @@ class RefittedMachine(BudgetedMachine):
             weights = weights[first] - weights[second]
         trainer.set_coefs(solver.coefs(weights.ravel()), linear.t_)
         self.__dict__.pop("refit_path_", None)
+        self._forget_scores()
         self._note(Run(trainer, self._seed, self._epoch), self.classes_)
         return self
 

@@ -25,6 +25,7 @@ from pegasos import (
     PegasosClassifierCV,
     ProjectronClassifier,
 )
+from pegasos.datasets import make_waveform
 from pegasos._calibration import METHODS, Calibration, Scored, most_rows
 
 ESTIMATORS = [
@@ -271,28 +272,30 @@ def test_kernels_that_are_matrices(kernel, noisy):
     assert model.predict_proba(data).shape == (500, 3)
 
 
-def test_a_refit_is_calibrated_anew(noisy):
-    X, y = noisy
-    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
-    params = {"budget": 40, "multi_class": "crammer_singer", "calibration": "temperature", "random_state": 0}
-    model = KernelPegasosClassifier(alpha=1e-2, **params).fit(X, y)
+def test_a_refit_is_calibrated_anew():
+    (X, y), (X_test, y_test) = make_waveform(1500, 0), make_waveform(2000, 1)
+    params = {"gamma": 0.01, "budget": 50, "multi_class": "crammer_singer", "calibration": "temperature", "random_state": 0}
+    model = KernelPegasosClassifier(alpha=1e-3, **params).fit(X, y)
     stale = copy.copy(model)
     for alpha in (1e-6, [1e-5, 1e-6]):
         model.refit(X, y, alpha=alpha)
         wrong = stale._calibrated().probabilities(model._all_scores(X_test))
-        assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, wrong) - 0.05
+        assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, wrong) - 0.02
     fresh = KernelPegasosClassifier(alpha=1e-6, **params).fit(X, y).predict_proba(X_test)
-    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, fresh) + 0.05
+    model.refit(X, y, alpha=1e-6)
+    assert log_loss(y_test, model.predict_proba(X_test)) < log_loss(y_test, fresh) + 0.02
     # Of a stream no fold can be held out.
     with pytest.raises(NotFittedError, match="scores"):
         model.refit([(X, y)]).predict_proba(X_test)
 
 
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 @pytest.mark.parametrize("form", ["coo_matrix", "dia_array", "bsr_matrix", "csc_array", "lil_array"])
 @pytest.mark.parametrize("estimator", [PegasosClassifier, KernelPegasosClassifier, OnlineGradientClassifier])
 def test_rows_of_every_form_are_calibrated(estimator, form, noisy):
     X, y = noisy
     made = lambda: estimator(calibration="sigmoid", random_state=0)
+    X = X * (np.abs(X) > 1.0)
     want = made().fit(sparse.csr_matrix(X), y).predict_proba(X)
     assert (made().fit(getattr(sparse, form)(X), y).predict_proba(X) == want).all()
 
@@ -314,7 +317,7 @@ def test_rows_that_are_no_arrays_are_calibrated(noisy):
 @pytest.mark.parametrize("tuned", [False, True])
 def test_one_weight_for_all_is_a_weight(tuned, noisy):
     X, y = noisy
-    made = lambda: PegasosClassifierCV([1e-3]) if tuned else PegasosClassifier(calibration="sigmoid", random_state=0)
+    made = lambda: PegasosClassifierCV([1e-3], random_state=0) if tuned else PegasosClassifier(calibration="sigmoid", random_state=0)
     want = made().fit(X, y, sample_weight=np.full(len(y), 2.0)).predict_proba(X)
     assert (made().fit(X, y, sample_weight=2.0).predict_proba(X) == want).all()
     if not tuned:

