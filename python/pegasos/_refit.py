@@ -89,10 +89,6 @@ class RefittedMachine(BudgetedMachine):
             Whether to learn the metric anew before, from the model as it is: a round more of what ``fit`` does with
             another ``metric`` than "plain". The support vectors move with it.
 
-        With ``calibration`` probabilities are learned anew, as by ``fit``: from the scores that rows get from models of other
-        rows, by five fits more, with this alpha. A stream has no such rows: after it there are none until ``partial_fit``
-        has seen some.
-
         Returns
         -------
         self : object
@@ -108,6 +104,10 @@ class RefittedMachine(BudgetedMachine):
         Time: O(n B (n_features + B)) for z, once, and O(n B n_classes) an epoch of dual ascent. Memory: O(B^2), the dual
         variables, 8 bytes an example and class, and z of as many examples as fit ``cache_size``; z of the others is
         computed anew in each epoch. A stream needs O(B^2) and a batch.
+
+        With ``calibration`` probabilities are learned anew, as by ``fit``: from the scores that rows get from models of other
+        rows, by five fits more with this alpha. A stream has no such rows: after it there are no probabilities until
+        ``partial_fit`` has seen some.
         """
         check_is_fitted(self)
         if self._choice("budget") is None:
