@@ -421,15 +421,18 @@ class Probable(ABC):
         self._scored = later if before is None else before.and_then(later)
         self.__dict__.pop("_calibration", None)
 
-    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, **params: Any) -> None:
-        """Learns from the scores that examples get from models that were made without them, with these other parameters."""
-        fewest = int(np.bincount(codes).min())
+    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
+        """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
+        counts = np.bincount(codes, minlength=len(self.classes_))
+        fewest = int(counts.min())
         if fewest < 2:
             raise ValueError(
                 f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
-                f"has not seen, got {fewest} of class {self.classes_[np.bincount(codes).argmin()]!r}"
+                f"has not seen, got {fewest} of class {self.classes_[counts.argmin()]!r}"
             )
-        model = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False, **params)
+        model: Any = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
+        if refit is not None and "refine" in model.get_params():
+            model.set_params(refine=False)
         # Of every kind that `fit` takes, rows can be picked.
         X = np.asarray(X) if isinstance(X, memoryview) else indexable(X)[0]
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
@@ -441,7 +444,10 @@ class Probable(ABC):
             with warnings.catch_warnings():
                 # The fit has said what there is to say.
                 warnings.simplefilter("ignore")
-                model.fit(rows, labels, sample_weight=None if weight is None else weight[train])
+                own = None if weight is None else weight[train]
+                model.fit(rows, labels, sample_weight=own)
+                if refit is not None:
+                    model.refit(rows, labels, own, alpha=refit)
             found = model._all_scores(held_out)
             if scores is None:
                 scores = np.empty((len(codes), *found.shape[1:]))

@@ -225,7 +225,8 @@ class KernelPegasosClassifier(MetricMachine):
         The classes.
     t_ : int
         Steps done. Dual ascent and refits count as those of their visits, or as a hundred epochs if that is more, so that
-        those of ``partial_fit`` are as short as befits a model that is nearly right.
+        those of ``partial_fit`` are as short as befits a model that is nearly right; dual ascent as so many at least that
+        none of these moves the score of its own example by more than a tenth.
     n_iter_ : int
         Epochs of Pegasos and steps of dual ascent.
     objective_ : float

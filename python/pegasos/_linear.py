@@ -59,6 +59,15 @@ _TRAINING = (
 _LARGEST = 2**63 - 1
 
 
+def without_bound(regret: Any) -> Any:
+    """The account of a regret that goes on with its loss alone."""
+    if regret is None:
+        return None
+    loss, curvature, _, *rest = regret
+    # The sum over the steps, which is a part of it.
+    return [loss, curvature, np.nan, *rest]
+
+
 class _Exported:
     """The arrays of a trainer, exported when first asked for.
 
@@ -625,10 +634,13 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         parts = self._trainer.parts()
         before, parts["params"] = parts["params"], self._params(data)
         parts["params"]["ahead"] = before.get("ahead", 0.0)
-        # Examples that are gone were as large as they were.
-        least = before["t0"] if t0 is None else t0
         if all(now[name] == self._made_with[name] for name in ("t0", "loss", "alpha", "learning_rate")):
-            parts["params"]["t0"] = max(parts["params"]["t0"], least)
+            # Not that of a first step, which this batch would ask for.
+            parts["params"]["t0"] = before["t0"] if t0 is None else t0
+        if now["radius"] != self._made_with["radius"]:
+            # The bound is one for a ball.
+            for problem in parts["problems"]:
+                problem["regret"] = without_bound(problem["regret"])
         if now["average"] == self._made_with["average"]:
             parts["params"]["average_from"] = before["average_from"]
         else:

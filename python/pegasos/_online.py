@@ -94,7 +94,7 @@ class OnlineGradientClassifier(PegasosClassifier):
         one joint score, of which nothing is known, nan.
     regret_bound_ : float
         No fixed ``w`` of the ball has a cumulative loss lower than ``cumulative_loss_`` by more than
-        this; inf without a ball, but for steps of 1/(alpha t), whose bound needs none.
+        this; inf without a ball, but for steps of 1/(alpha t), whose bound needs none; nan once ``radius`` has changed.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights of the features, in the dtype of the data.
     intercept_ : ndarray of shape (1,) or (n_classes,)

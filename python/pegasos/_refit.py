@@ -136,14 +136,26 @@ class RefittedMachine(BudgetedMachine):
                 best = self._solve(run, data, alphas, cv, stacklevel=4)
             # Those of the model as it was.
             self._forget_scores()
-            if self.calibration is not None and self._choice("half_life") is None:
-                try:
-                    self._score_folds(X, data.codes, sample_weight, self._seed, alpha=best, refine=True)
-                except KeyboardInterrupt as error:
-                    # The model is there.
-                    raise Interrupted(*error.args) from None
+            if self.calibration is not None:
+                self._calibrate_refit(X, data.codes, sample_weight, best)
             tasks.over(dict)
         return self
+
+    def _calibrate_refit(self, X: Any, codes: np.ndarray, sample_weight: Any, alpha: float) -> None:
+        """Learns probabilities of the refitted model, where there are examples to learn them from."""
+        if np.bincount(codes, minlength=len(self.classes_)).min() < 2:
+            warnings.warn(
+                "calibration needs two examples of each class that the model knows: after this refit there are no "
+                "probabilities until partial_fit has seen some",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
+        try:
+            self._score_folds(X, codes, sample_weight, self._seed, refit=alpha)
+        except KeyboardInterrupt as error:
+            # The model is there.
+            raise Interrupted(*error.args) from None
 
     @abstractmethod
     def _learn_again(self, run: Run, data: Data) -> Data:

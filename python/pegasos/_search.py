@@ -162,7 +162,9 @@ def chosen(votes: np.ndarray) -> np.ndarray:
     return votes.argmax(axis=1) if votes.ndim == 2 else (votes > 0).astype(np.intp)
 
 
-def crossed(method: str, scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
+def crossed(
+    method: str, scores: np.ndarray, codes: np.ndarray, n_classes: int, pairs: bool, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Probabilities of rows that a fold holds out, each half calibrated by the other."""
     found = np.empty((len(codes), n_classes))
     # Evenly, of every class: rows may be sorted in any way.
@@ -170,7 +172,8 @@ def crossed(method: str, scores: np.ndarray, codes: np.ndarray, n_classes: int, 
     halves[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % 2
     for half in (0, 1):
         learn, apply = halves != half, halves == half
-        calibration = Calibration.of(method, scores[learn], codes[learn], n_classes, pairs=pairs)
+        own = None if weight is None else weight[learn]
+        calibration = Calibration.of(method, scores[learn], codes[learn], n_classes, own, pairs=pairs)
         found[apply] = calibration.probabilities(scores[apply])
     return found
 

@@ -476,7 +476,8 @@ class Task:
             probabilities = partial(Calibration.of_log_loss(len(self.classes)).probabilities, scores)
         else:
             method = self.method or "sigmoid"
-            probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs)
+            own = None if self.weight is None else self.weight[test]
+            probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs, own)
         held = Held(self.classes, votes, probabilities)
         rows: Any = np.empty((len(test), 0))
         if callable(self.tuned.scoring):
@@ -507,7 +508,7 @@ class Task:
         weight = np.ones(len(test)) if self.weight is None else self.weight[test]
 
         def surprise(method: str) -> float:
-            chances = crossed(method, scores, codes, k, self._pairs)[np.arange(len(codes)), codes]
+            chances = crossed(method, scores, codes, k, self._pairs, weight)[np.arange(len(codes)), codes]
             return -float(np.average(np.log(np.maximum(chances, np.finfo(float).tiny)), weights=weight))
 
         likelier = surprise("sigmoid") < surprise("temperature") - _LIKELIER

@@ -32,8 +32,11 @@ class Unlimited(Room):
         if not (obstacle or positive):
             obstacle = f"kernel={machine.kernel!r}, which is not known to be positive semi-definite"
         machine._refuse_dual(obstacle)
-        if not certify:
+        if not certify and isinstance(machine.kernel, str) and machine.kernel != "precomputed":
             self.meet_others(run)
+        elif not certify:
+            # Kernel values are those of the rows of the first fit.
+            run.trainer.meet_rows_again(data.n)
         fit = run.begin(
             data,
             order,
@@ -78,6 +81,4 @@ class Unlimited(Room):
         return positive
 
     def meet_others(self, run: Run) -> None:
-        # Kernel values are those of the rows of the first fit.
-        if isinstance(self.machine.kernel, str) and self.machine.kernel != "precomputed":
-            run.trainer.forget_rows()
+        run.trainer.forget_rows()

@@ -203,6 +203,21 @@ impl<S: Scalar> Expansion<S> {
         self.cache = Cache::default();
     }
 
+    /// The matrix that all vectors are rows of is here again, which may have been gone meanwhile. Refuses one that is shorter.
+    pub fn meet_rows_again(&mut self, n_rows: usize) -> Result<(), Error> {
+        if self.rows.len() != self.n_vectors() {
+            return Err(Error::shape("w", "numbers of the rows that it is made of", "none"));
+        }
+        if let Some(&row) = self.rows.iter().find(|&&row| row as usize >= n_rows) {
+            return Err(Error::index("support", row, n_rows));
+        }
+        memory::check::<u32>("the numbers of rows", &[n_rows])?;
+        let mut slots = vec![NOWHERE; n_rows];
+        (0..).zip(&self.rows).for_each(|(slot, &row)| slots[row as usize] = slot);
+        self.slots = Some(slots);
+        Ok(())
+    }
+
     /// Caches kernel values for later epochs, in so many bytes at most; none, and forgets those that there
     /// are, for 0. Needs [`number_rows`](Expansion::number_rows). A copy starts without.
     pub fn cache_kernel(&mut self, bytes: usize) {

@@ -20,6 +20,11 @@ use crate::scalar::Scalar;
 use crate::simd::WIDTH;
 use crate::trainer::{Report, Trainer};
 
+/// After dual ascent no step moves the score of its own example by more than 1 over this, be kernel values as large as they may;
+/// as long as there may be so many steps.
+const SHORT: f64 = 10.0;
+const MOST: f64 = (1_u64 << 61) as f64;
+
 /// Rows that are mapped at a time.
 const MAPPED: usize = 1024;
 
@@ -198,6 +203,13 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         Ok(model)
     }
 
+    /// The rows are those of the matrix that the first fit has seen, of which there may be a copy.
+    pub fn meet_rows_again(&mut self, n_rows: usize) -> Result<(), Error> {
+        self.trainer.forget_ledger();
+        let w = self.trainer.hypothesis_mut().unlimited();
+        w.map_or(Ok(()), |w| w.meet_rows_again(n_rows))
+    }
+
     /// The rows are no longer those of one matrix.
     pub fn forget_rows(&mut self) {
         self.trainer.forget_ledger();
@@ -361,7 +373,8 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         if let Some(w) = H::ascended(dual.result(data)?) {
             let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
             let (t, updates) = (self.trainer.t(), self.trainer.updates());
-            let t = t + worth(data.len() as u64, data.len(), t);
+            let short = SHORT * dual.largest() * data.heaviest() / params.lambda;
+            let t = (t + worth(data.len() as u64, data.len(), t)).max(short.min(MOST) as u64);
             self.trainer = Trainer::resume(w, loss, params, t)?;
             self.trainer.set_updates(updates);
             self.frozen = None;

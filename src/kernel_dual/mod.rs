@@ -387,6 +387,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(())
     }
 
+    /// The largest `k(x, x)`.
+    pub(crate) fn largest(&self) -> f64 {
+        self.own.iter().fold(0.0, |most: f64, own| most.max(*own)) + self.kernel.by
+    }
+
     /// Takes back what not all scores know of: w(a) is what it was before the round at hand. `None` if nothing was
     /// before it: the scores of where it began are not known.
     pub fn settled(mut self) -> Option<Self> {

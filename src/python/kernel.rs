@@ -423,6 +423,10 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         KernelProblem::forget_rows(self);
     }
 
+    fn meet_rows_again(&mut self, n_rows: usize) -> Result<(), Error> {
+        KernelProblem::meet_rows_again(self, n_rows)
+    }
+
     fn set_coefs(&mut self, coefs: &[f64], steps: u64) -> Result<(), Error> {
         self.trainer().check_copy()?;
         let w = self.trainer().hypothesis().with_coefs(coefs)?;

@@ -55,6 +55,9 @@ pub(super) trait Problem: Any + Send {
     }
     fn assume_positive(&mut self) {}
     fn forget_rows(&mut self) {}
+    fn meet_rows_again(&mut self, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
     /// Gives the vectors of a budget other coefficients, as if so many more steps had led to them.
     fn set_coefs(&mut self, _: &[f64], _: u64) -> Result<(), Error> {
         Err(no_budget())
@@ -301,6 +304,11 @@ impl Trainer {
     /// The matrix is no longer the same.
     fn forget_rows(&self, py: Python<'_>) {
         self.with(py, |problem| problem.forget_rows());
+    }
+
+    /// The matrix of so many rows is that of the first fit.
+    fn meet_rows_again(&self, py: Python<'_>, n_rows: usize) -> PyResult<()> {
+        Ok(self.with(py, |problem| problem.meet_rows_again(n_rows))?)
     }
 
     /// Gives the vectors of a budget other coefficients, vectors x outputs, as if `steps` more steps had led to them.

@@ -289,6 +289,34 @@ def test_a_refit_is_calibrated_anew():
         model.refit([(X, y)]).predict_proba(X_test)
 
 
+def test_a_refit_of_fewer_classes_leaves_no_probabilities(noisy):
+    X, y = noisy
+    few = y < 2
+    for multi_class in ("crammer_singer", "ovr", "ovo"):
+        params = {"budget": 30, "multi_class": multi_class, "calibration": "sigmoid", "random_state": 0}
+        model = KernelPegasosClassifier(**params).fit(X, y)
+        for rows in (y < 2, y > 0, y != 1):
+            with pytest.warns(UserWarning, match="needs two examples of each class that the model knows"):
+                model.refit(X[rows], y[rows])
+            assert model.score(X[rows], y[rows]) > 0.7
+            with pytest.raises(NotFittedError):
+                model.predict_proba(X)
+        assert model.partial_fit(X, y).partial_fit(X, y).predict_proba(X).shape == (len(y), 3)
+    warm = PegasosClassifier(calibration="sigmoid", warm_start=True, random_state=0).fit(X, y)
+    before = warm.predict_proba(X)
+    with pytest.raises(ValueError, match="needs two examples of each class, .* got 0 of class"):
+        warm.fit(X[few], y[few])
+    assert (warm.predict_proba(X) == before).all()
+
+
+def test_a_refit_of_a_stream_with_a_half_life_is_calibrated(noisy):
+    X, y = noisy
+    model = KernelPegasosClassifier(budget=30, half_life=300, calibration="sigmoid", random_state=0).fit(X, y)
+    stale = model.predict_proba(X)
+    probabilities = model.refit(X, y).predict_proba(X)
+    assert (probabilities != stale).any() and log_loss(y, probabilities) < 0.7
+
+
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 @pytest.mark.parametrize("form", ["coo_matrix", "dia_array", "bsr_matrix", "csc_array", "lil_array"])
 @pytest.mark.parametrize("estimator", [PegasosClassifier, KernelPegasosClassifier, OnlineGradientClassifier])

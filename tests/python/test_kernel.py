@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracle
 from pegasos import KernelPegasosClassifier, PegasosClassifier, load, save
-from pegasos.datasets import make_checkerboard
+from pegasos.datasets import make_checkerboard, make_waveform
 
 # The papers' machine is one pass, and says that it is far from the optimum.
 pytestmark = pytest.mark.filterwarnings("ignore:fit stopped after max_iter=1 epoch ")
@@ -430,17 +430,49 @@ def test_warm_starts_with_kernel_values(solver, classes, form):
         values = form(X @ X.T)
         found = KernelPegasosClassifier("precomputed", **params).fit(values, y).fit(values, y)
         # What dual ascent ends at is one of many that are as good, by roundings.
-        close = {"rtol": 1e-9, "atol": 1e-9} if solver == "pegasos" else {"rtol": 0.1, "atol": 0.05}
-        assert_allclose(found.decision_function(values), want.decision_function(X), **close)
+        def agree(found, want):
+            if solver == "pegasos":
+                return np.allclose(found, want, rtol=1e-9, atol=1e-9)
+            best = (lambda scores: scores > 0) if classes == 2 else (lambda scores: scores.argmax(axis=1))
+            return (best(found) == best(want)).mean() > 0.95
+
+        assert agree(found.decision_function(values), want.decision_function(X))
         assert found.objective_ == pytest.approx(want.objective_, rel=0.01) and found.t_ == want.t_ and found.support_.shape == (found.dual_coef_.shape[1],)
         if form is np.asarray:
             found = KernelPegasosClassifier(lambda A, B: A @ B.T, **params).fit(X, y).fit(X.copy(), y)
-            assert_allclose(found.decision_function(X), want.decision_function(X), **close)
+            assert agree(found.decision_function(X), want.decision_function(X))
             assert (found.support_vectors_ == X[found.support_]).all()
             scores = found.decision_function(X)
             with pytest.raises(ValueError, match="X must hold the rows of the first fit"):
                 found.fit(X[::-1], y)
             assert (found.decision_function(X) == scores).all()
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("params", [{}, {"multi_class": "ovr"}, {"multi_class": "crammer_singer"}, {"average": False}, {"solver": "pegasos"}])
+def test_warm_starts_with_kernel_values_after_a_pickle(way, params):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    values = X @ X.T
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelPegasosClassifier("precomputed", warm_start=True, random_state=0, **params).fit(values, y)
+        other = way(model)
+        model.fit(values, y)
+        other.fit(values, y)
+        assert (other.decision_function(values) == model.decision_function(values)).all()
+        assert other.objective_ == pytest.approx(model.objective_, rel=1e-9) and (other.support_ == model.support_).all()
+        with pytest.raises(ValueError, match="columns|features"):
+            other.fit(values[:20, :20], y[:20])
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
+@pytest.mark.parametrize("params", [{"kernel": "poly", "gamma": 0.1, "coef0": 1.0}, {"kernel": "linear"}])
+def test_large_kernel_values_make_no_large_steps(params, multi_class):
+    X, y = make_waveform(300, 0)
+    model = KernelPegasosClassifier(multi_class=multi_class, random_state=0, **params).fit(X, y)
+    before = model.score(X, y)
+    assert model.partial_fit(X[:10], y[:10]).score(X, y) > before - 0.02
 
 
 @pytest.mark.parametrize("params", [{"kernel": "poly", "coef0": -1.0}, {"kernel": "sigmoid"}])

@@ -436,3 +436,19 @@ def test_threads_change_no_bit(n_jobs):
             params = {"multi_class": multi_class, "delay": delay}
             models = [OnlineGradientClassifier(n_jobs=k, **params).fit(X, y) for k in (1, n_jobs)]
             assert same(*models)
+
+
+def test_no_bound_is_told_of_two_balls(tmp_path):
+    X, y = np.ones((100, 1)), np.ones(100)
+    model = OnlineGradientClassifier(radius=10.0, eta0=10.0, fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
+    model.set_params(eta0=1.0).partial_fit(X, -y)
+    loss, bound = model.cumulative_loss_, model.regret_bound_
+    assert np.isfinite([loss, bound]).all()
+    for radius in (0.01, 20.0):
+        other = pickle.loads(pickle.dumps(model)).set_params(radius=radius).partial_fit(X[:1], -y[:1])
+        assert other.cumulative_loss_ >= loss and np.isnan(other.regret_bound_)
+        # And so for ever.
+        save(other, tmp_path / "model")
+        again = load(tmp_path / "model").partial_fit(X, -y)
+        assert again.cumulative_loss_ > loss and np.isnan(again.regret_bound_)
+    assert np.isfinite(model.fit(X, np.arange(100) % 2).regret_bound_)

@@ -230,23 +230,24 @@ def test_what_begins_quietly_does_not_swing_later(quiet, form):
     assert np.mean([right[y == k].mean() for k in (0, 1)]) > 0.85
 
 
-def test_an_offset_that_was_raised_goes_where_the_model_goes():
+def test_an_offset_is_raised_by_what_is_needed_and_goes_where_the_model_goes():
     X, y, _ = examples("squared_hinge")
-    model = PegasosClassifier(random_state=0).partial_fit(X[:10] * 0.1, y[:10], classes=[0, 1])
-    before = model._trainer.made.params["t0"]
+    model = PegasosClassifier(random_state=0).partial_fit(0.1 * X[:10], y[:10], classes=[0, 1])
     model.partial_fit(X[10:30], y[10:30])
-    assert model._trainer.made.params["t0"] > before and model.t_ == 30
-    copied = pickle.loads(pickle.dumps(model))
-    # No larger example has come since, nor does another parameter make it forget.
-    raised = model._trainer.made.params["t0"]
+    # The step after ten others is 1 over the largest curvature.
+    offset = lambda model: model._trainer.made.params["t0"]
+    largest = 2.0 * ((X[10:30] ** 2).sum(axis=1).max() + 1.0)
+    assert offset(model) == pytest.approx(largest / model.alpha_ - 10) and model.t_ == 30
+    copied, raised = pickle.loads(pickle.dumps(model)), offset(model)
+    # No larger example has come since, nor does another parameter make it forget, or start anew.
     for other in (model, copied):
-        other.partial_fit(X[30:40] * 0.1, y[30:40])
-        other.set_params(average=True).partial_fit(X[40:] * 0.1, y[40:])
-        assert other._trainer.made.params["t0"] == raised
+        other.partial_fit(0.1 * X[30:40], y[30:40])
+        other.set_params(average=True).partial_fit(X[10:30], y[10:30])
+        assert offset(other) == raised
     assert same(model, copied)
     # Who says what it is has it.
     model = PegasosClassifier(t0=3.0, random_state=0).partial_fit(X[:10], y[:10], classes=[0, 1])
-    assert model.partial_fit(1e3 * X[10:12], y[10:12])._trainer.made.params["t0"] == 3.0
+    assert offset(model.partial_fit(1e3 * X[10:12], y[10:12])) == 3.0
 
 
 def test_a_half_life_says_when_later_rows_are_too_large_for_it():

@@ -1,6 +1,7 @@
 """Estimators that choose their own parameters: honest folds, scikit-learn's manners, and the probabilities that come of it."""
 
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.metrics import accuracy_score, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    KFold,
     LeaveOneOut,
     RepeatedStratifiedKFold,
     ShuffleSplit,
@@ -490,6 +492,23 @@ def test_ctrl_c_at_once_leaves_nothing(small):
     with pytest.raises(KeyboardInterrupt):
         model.fit(*small)
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_rows_without_weight_have_no_part_in_probabilities(kernel):
+    X, y = make_waveform(600, 0)
+    y = (y > 0).astype(int)
+    weight = (np.random.default_rng(0).random(len(y)) >= 0.5).astype(float)
+    other = np.where(weight == 0.0, 1 - y, y)
+    made = partial(KernelPegasosClassifierCV, [0.01], budget=20) if kernel else PegasosClassifierCV
+    for scoring, calibration in (("neg_log_loss", "sigmoid"), (None, "auto")):
+        fits = [
+            made(alphas=[1e-2, 1e-3], scoring=scoring, calibration=calibration, cv=KFold(3), random_state=0).fit(X, labels, weight)
+            for labels in (y, other)
+        ]
+        assert fits[0].alpha_ == fits[1].alpha_ and (fits[0].predict_proba(X) == fits[1].predict_proba(X)).all()
+        if scoring is None:
+            assert fits[0].best_score_ == fits[1].best_score_
 
 
 def test_nothing_is_left_of_an_earlier_fit():
