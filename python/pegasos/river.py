@@ -313,7 +313,8 @@ class _StreamClassifier(base.MiniBatchClassifier):
         """A copy of what was learned as an estimator of scikit-learn's kind.
 
         It takes rows of ``FeatureHasher(n_features)``, which may come before it in a Pipeline, can go on training by
-        ``partial_fit``, and can be saved (`pegasos.save`), explained or averaged with others (`pegasos.merge`).
+        ``partial_fit``, and can be saved (`pegasos.save`), explained or averaged with others (`pegasos.merge`). Scores are the
+        same; probabilities are learned as by ``partial_fit``, from all scores that are remembered, not from the later half.
 
         Returns
         -------
