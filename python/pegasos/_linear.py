@@ -59,15 +59,6 @@ _TRAINING = (
 _LARGEST = 2**63 - 1
 
 
-def without_bound(regret: Any) -> Any:
-    """The account of a regret that goes on with its loss alone."""
-    if regret is None:
-        return None
-    loss, curvature, _, *rest = regret
-    # The sum over the steps, which is a part of it.
-    return [loss, curvature, np.nan, *rest]
-
-
 class _Exported:
     """The arrays of a trainer, exported when first asked for.
 
@@ -637,10 +628,6 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         if all(now[name] == self._made_with[name] for name in ("t0", "loss", "alpha", "learning_rate")):
             # Not that of a first step, which this batch would ask for.
             parts["params"]["t0"] = before["t0"] if t0 is None else t0
-        if now["radius"] != self._made_with["radius"]:
-            # The bound is one for a ball.
-            for problem in parts["problems"]:
-                problem["regret"] = without_bound(problem["regret"])
         if now["average"] == self._made_with["average"]:
             parts["params"]["average_from"] = before["average_from"]
         else:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from pegasos._core import Trainer
 from pegasos._linear import _LARGEST, PegasosClassifier
 from pegasos._types import Average, Calibrated, ClassWeight, LearningRate, Loss, RandomState, Sampling
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from pegasos._data import Data
     from pegasos._run import Run
 
 
@@ -237,6 +238,18 @@ class OnlineGradientClassifier(PegasosClassifier):
 
     def _has_certificate(self) -> bool:
         return False
+
+    def _resume_trainer(self, data: Data) -> Trainer:
+        trainer = super()._resume_trainer(data)
+        if self._choice("radius") == self._made_with["radius"]:
+            return trainer
+        # The bound is one for a ball: the account goes on with its loss alone.
+        parts = trainer.parts()
+        for problem in parts["problems"]:
+            if problem["regret"] is not None:
+                loss, curvature, _, *rest = problem["regret"]
+                problem["regret"] = [loss, curvature, np.nan, *rest]
+        return Trainer.from_parts(parts)
 
     def _note(self, run: Run, classes: np.ndarray) -> None:
         super()._note(run, classes)

@@ -467,8 +467,8 @@ class Task:
     def measure(self, fold: Fold, scores: np.ndarray) -> float:
         """The score of a model, given those of the rows that it has not seen."""
         test, codes, votes = fold.test, self.data.codes[fold.test], self.votes(scores)
+        weight = None if self.weight is None else self.weight[test]
         if self.scorer is None:
-            weight = None if self.weight is None else self.weight[test]
             if weight is not None and not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
             return float(np.average(chosen(votes) == codes, weights=weight))
@@ -476,8 +476,7 @@ class Task:
             probabilities = partial(Calibration.of_log_loss(len(self.classes)).probabilities, scores)
         else:
             method = self.method or "sigmoid"
-            own = None if self.weight is None else self.weight[test]
-            probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs, own)
+            probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs, weight)
         held = Held(self.classes, votes, probabilities)
         rows: Any = np.empty((len(test), 0))
         if callable(self.tuned.scoring):

@@ -156,13 +156,11 @@ impl<S: Scalar> Support<S> {
         (0..self.slots()).filter(|slot| !self.holes.contains(slot))
     }
 
-    /// The slot of the k-th oldest vector, for a draw that knows nothing of slots: these are others once w was stored. O(slots).
+    /// The slot of the k-th oldest vector, for a draw that knows nothing of slots: these are others once w was stored. There must
+    /// be so many. O(slots).
     pub fn by_age(&self, k: usize) -> usize {
         let mut slots: Vec<usize> = self.occupied().collect();
-        match k < slots.len() {
-            true => *slots.select_nth_unstable_by_key(k, |&slot| self.born[slot]).1,
-            false => 0,
-        }
+        *slots.select_nth_unstable_by_key(k, |&slot| self.born[slot]).1
     }
 
     /// Slots up to which arrays are filled up, so that loops over lanes need no remainder.

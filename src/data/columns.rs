@@ -15,7 +15,7 @@ impl<S: Scalar> Row<'_, S> {
             return self.plain_square();
         }
         let mut norm2 = 0.0;
-        self.for_each_sum(|x| norm2 += x * x);
+        self.for_each_sum_of_repeated(|x| norm2 += x * x);
         norm2
     }
 
@@ -31,9 +31,13 @@ impl<S: Scalar> Row<'_, S> {
 
     /// Calls `f` with the value of every stored column, the sum of those of one that occurs twice. O(nnz), where none does.
     pub(crate) fn for_each_sum(self, mut f: impl FnMut(f64)) {
-        if !self.repeats() {
-            return self.for_each(|_, x| f(x));
+        match self.repeats() {
+            true => self.for_each_sum_of_repeated(f),
+            false => self.for_each(|_, x| f(x)),
         }
+    }
+
+    fn for_each_sum_of_repeated(self, mut f: impl FnMut(f64)) {
         let mut entries: Vec<(usize, f64)> = Vec::new();
         self.for_each(|j, x| entries.push((j, x)));
         entries.sort_by_key(|entry| entry.0);

@@ -203,7 +203,8 @@ impl<S: Scalar> Expansion<S> {
         self.cache = Cache::default();
     }
 
-    /// The matrix that all vectors are rows of is here again, which may have been gone meanwhile. Refuses one that is shorter.
+    /// The matrix that all vectors are rows of, as [`number_rows`](Expansion::number_rows) has them, is here again, after it may
+    /// have been gone. Refuses one that is shorter, and a w that knows no numbers of its vectors. O(n_rows).
     pub fn meet_rows_again(&mut self, n_rows: usize) -> Result<(), Error> {
         if self.rows.len() != self.n_vectors() {
             return Err(Error::shape("w", "numbers of the rows that it is made of", "none"));

@@ -21,7 +21,7 @@ use crate::simd::WIDTH;
 use crate::trainer::{Report, Trainer};
 
 /// After dual ascent no step moves the score of its own example by more than 1 over this, be kernel values as large as they may;
-/// as long as there may be so many steps.
+/// as long as a trainer may count so many steps and go on.
 const SHORT: f64 = 10.0;
 const MOST: f64 = (1_u64 << 61) as f64;
 
@@ -203,7 +203,8 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         Ok(model)
     }
 
-    /// The rows are those of the matrix that the first fit has seen, of which there may be a copy.
+    /// The rows are those of the matrix that the first fit has seen, of which this may be a copy; see
+    /// [`Expansion::meet_rows_again`]. Nothing on a budget, whose vectors are rows of none.
     pub fn meet_rows_again(&mut self, n_rows: usize) -> Result<(), Error> {
         self.trainer.forget_ledger();
         let w = self.trainer.hypothesis_mut().unlimited();
