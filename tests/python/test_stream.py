@@ -141,8 +141,6 @@ def order_of(sampling, calls):
 MEMORY = """
 import numpy as np
 from scipy import sparse
-
-from pegasos import PegasosClassifier
 from conftest import papers_linear
 from pegasos import OnlineGradientClassifier, PegasosClassifier
 
