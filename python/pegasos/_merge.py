@@ -281,5 +281,7 @@ def twin(model: Model, run: Run, stream: Stream | None) -> Model:
         if hasattr(model, name):
             setattr(made, name, getattr(model, name))
     made._settle(run, model.classes_)
+    # What was set since is not in the trainer: the next training asks for it.
+    made._made_with = model._made_with
     made._stream = stream
     return made

@@ -240,7 +240,7 @@ class MetricMachine(RefittedMachine):
                 and found.dtype == np.float64
                 and (found.shape == (d,) or (found.ndim == 2 and found.shape[1] == d))
             )
-            if not (sound and self.kernel == "rbf"):
+            if not (sound and self._made_with["kernel"] == "rbf"):
                 raise ValueError("its metric does not belong to the model")
             lists = {name: np.array(values) for name, values in path.items()}
             self._learned = Learned(None if found is None else Metric(found), None, lists)

@@ -67,6 +67,9 @@ def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
     names = getattr(model, "feature_names_in_", None)
     params = estimator.get_params(deep=False)
     defaults = type(estimator)().get_params(deep=False)
+    chosen = estimator._chosen()
+    # Where parameters were set since the last training: the next one asks for them.
+    made_with = {name: value for name, value in estimator._made_with.items() if value != chosen[name]}
     state = {
         "format": FORMAT,
         "version": __version__,
@@ -84,6 +87,7 @@ def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
         "epoch": estimator._epoch,
         "stream": _encode_stream(estimator._met()),
         "decided": {name: _encode(value, name) for name, value in estimator._decided.items()},
+        "made_with": {name: _encode(value, name) for name, value in made_with.items()},
         "extra": _encode(estimator._extra(), "extra", tensors),
         "calibration": _encode(estimator._calibration_state(), "calibration", tensors),
         "steps": _encode(told, "steps", tensors),
@@ -193,6 +197,8 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
         classes,
     )
     estimator._stream = stream
+    # Once nobody told.
+    estimator._made_with |= _made_with(estimator, _decode(state.get("made_with", {})))
     estimator._check_restored(extra)
     estimator._restore_calibration(scored, _outputs(estimator))
     found = trainer.result()
@@ -208,6 +214,22 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
         steps[0][1].feature_names_in_ = estimator.feature_names_in_
         del estimator.feature_names_in_
     return Pipeline([*steps, (name, estimator)])
+
+
+def _made_with(estimator: Estimator, told: dict[str, Any]) -> dict[str, Any]:
+    """What the trainer was made with, where parameters were set since."""
+    may_be = estimator._made_with.keys() - estimator._fixed.keys()
+    automatic = [name for name in told.keys() & estimator._undecided.keys() if told[name] == "auto"]
+    if not told.keys() <= may_be or automatic:
+        raise ValueError(f"its trainer cannot have been made with {told}")
+    others = {name: value for name, value in told.items() if name != "average"}
+    validate_parameter_constraints(estimator._parameter_constraints, others, type(estimator).__name__)
+    if "average" in told:
+        kind, first = told["average"]
+        if kind not in ("none", "recent", "uniform", "polynomial") or type(first) is not int or first < 1:
+            raise ValueError(f"average must be a kind of mean and its first step, got {told['average']!r}")
+        others["average"] = kind, first
+    return others
 
 
 def _mapped_features(extra: Any, n_features: int) -> int:

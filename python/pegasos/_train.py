@@ -199,6 +199,12 @@ class _Course:
         )
         if n_passes > 1 and not self.source.repeatable:
             raise ValueError(f"{self.source.name} can be read once: --passes must be 1, got {n_passes}")
+        if self._is_refined and self.estimator.calibration is not None:
+            # Said before the first pass, not after the last.
+            raise ValueError(
+                "--calibration needs --no-refine with --passes and a budget: the last pass makes another model, and none "
+                "whose scores of new examples are known; --passes none reads all examples at once"
+            )
         #: Of examples that came for the first time: how many were looked at, and how many of them would have been right.
         self.tried = self.right = 0
         self.met = self._met()
@@ -359,13 +365,18 @@ class _Course:
             return source.read_bytes
         return int(self.met / source.n_rows * source.n_bytes) if source.n_rows else 0
 
+    @property
+    def _is_refined(self) -> bool:
+        """Whether a last pass gives the support vectors other coefficients."""
+        estimator = self.estimator
+        return bool(_is_bounded(estimator) and estimator.refine and self.source.repeatable)
+
     def _refine(self, bar: NoBar) -> None:
         """Gives the support vectors of a budget the best coefficients there are, in a pass more."""
-        estimator = self.estimator
-        if not (_is_bounded(estimator) and estimator.refine and self.met and self.source.repeatable):
+        if not (self._is_refined and self.met):
             return
         bar.begin(self.source.n_bytes, "coefficients")
-        estimator.refit(self._batches(n_passes=1, shuffled=True))
+        self.estimator.refit(self._batches(n_passes=1, shuffled=True))
         bar.done()
 
     def _save(self) -> None:

@@ -200,6 +200,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     model = Predictor(arguments.model)
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
+        if model.about["params"].get("calibration") is not None:
+            needed = "its calibration has no scores to learn from: of --passes 1, before the second window, there are none"
         raise ValueError(f"{arguments.model}: {needed}")
     X = io.read_for(model, arguments.data, **how_to_read(arguments)).X
     if arguments.proba:

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
-from pegasos import OnlineGradientClassifier, PegasosClassifier, io
+from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, io, merge, split
 from pegasos._core import Trainer, model_bytes
 
 if TYPE_CHECKING:
@@ -437,3 +437,39 @@ def test_safetensors_files_of_others(metadata: dict[str, str] | None, tmp_path: 
     safetensors.save_file({"weight": np.zeros(3)}, tmp_path / "theirs", metadata)
     with pytest.raises(ValueError, match="theirs: not a model file of pegasos"):
         io.load(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(
+    ("model", "later"),
+    [
+        (PegasosClassifier("hinge", alpha=1e-3, average=True), {"alpha": 0.5}),
+        (PegasosClassifier("hinge", alpha=1e-3, average=True), {"average": False}),
+        (PegasosClassifier("hinge", alpha=1e-3), {"alpha": 0.1, "half_life": 50.0}),
+        (KernelPegasosClassifier(gamma=0.3, alpha=1e-3, budget=20), {"alpha": 0.5}),
+        (OnlineGradientClassifier(radius=5.0), {"radius": 0.1}),
+    ],
+)
+def test_what_is_set_after_training_is_for_the_next(model: Any, later: dict[str, Any], tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((300, 4))
+    y = rows[:, 0] + 0.3 * random.standard_normal(300) > 0
+    model.partial_fit(rows[:200], y[:200], classes=[False, True])
+    shared = [copy.set_params(**later) for copy in split(model, 2)]
+    model.set_params(**later)
+    io.save(model, tmp_path / "model")
+    stored, merged, apart = io.load(tmp_path / "model"), merge([model]), split(model, 2)
+    if "alpha" in later:
+        assert stored.alpha_ == merged.alpha_ == model.alpha_ == 1e-3
+    for each in (model, stored, merged, *shared, *apart):
+        each.partial_fit(rows[200:], y[200:])
+    for one, other in [(stored, model), (merged, model), *zip(apart, shared, strict=True)]:
+        np.testing.assert_allclose(one.decision_function(rows), other.decision_function(rows), rtol=1e-9)
+        assert one.get_params() == other.get_params()
+
+
+def test_what_gives_coefficients_their_meaning_stays_in_a_file_too(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((60, 4))
+    model = KernelPegasosClassifier(gamma=0.3, budget=20).partial_fit(rows, rows[:, 0] > 0)
+    io.save(model.set_params(gamma=3.0), tmp_path / "model")
+    with pytest.raises(ValueError, match="must stay as they are"):
+        io.load(tmp_path / "model").partial_fit(rows, rows[:, 0] > 0)

@@ -259,6 +259,7 @@ def test_large_files_are_learned_from_in_passes(run: Any, monkeypatch: pytest.Mo
         ("--save-every nan", "argument --save-every: must be a number >= 0, got 'nan'"),
         ("--n-features 3", "three.svm: line 1, column .*4.* 3"),
         ("--metric full --kernel rbf", "--metric does not go with --passes"),
+        ("--calibration sigmoid --kernel rbf", "--calibration needs --no-refine with --passes"),
     ],
 )
 def test_what_does_not_go_with_passes(run: Any, options: str, message: str) -> None:
@@ -437,3 +438,12 @@ def test_time_between_saves(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trained(run, f"three.svm {IN_PASSES} --save-every 100")
     assert 3 <= len(saves) < 9 and saves[-1] == 2 * len(Y)
     assert time is training.time
+
+
+def test_probabilities_of_a_kernel_machine_in_passes(run: Any) -> None:
+    how = f"{IN_PASSES} --kernel rbf --gamma 1 --budget 30 --calibration sigmoid --no-refine"
+    model = trained(run, f"three.svm {how}")
+    assert run("predict model three.svm --proba")[0] == 0
+    assert model.predict_proba(X).shape == (len(Y), len(model.classes_))
+    assert run("train three.svm -o model -q --passes 1 --calibration sigmoid")[0] == 0
+    assert_refused(run("predict model three.svm --proba"), "its calibration has no scores to learn from")
