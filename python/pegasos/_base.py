@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
@@ -31,6 +31,7 @@ from pegasos._data import (
     validated,
 )
 from pegasos._documented import Documented
+from pegasos._no_c import NoC
 from pegasos._progress import NoBar, bar_of
 from pegasos._run import Run
 from pegasos._steps import decided_alpha
@@ -88,7 +89,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseEstimator):
+class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, NoC):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any
@@ -96,6 +97,10 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseE
 
     #: What others have parameters for and this has not, and the value that it has there.
     _fixed: ClassVar[dict[str, Any]] = {}
+
+    _instead: ClassVar[dict[str, str]] = {
+        "C": "alpha=1/(C * n_samples) means the same, n_samples being that of fit; alpha='auto', the default, is C=1"
+    }
 
     #: Parameters whose "auto" is decided by what training begins with, and what it means where that is not known.
     _undecided: ClassVar[dict[str, Any]] = {"alpha": STREAM_ALPHA}
@@ -106,44 +111,9 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, BaseE
     #: The classes met so far, and how many examples of each; None where nobody has counted.
     _stream: Stream | None = None
 
-    def __new__(cls, *args: Any, **params: Any) -> Self:
-        cls._refuse_c(params, TypeError)
-        return super().__new__(cls)
-
     def __sklearn_is_fitted__(self) -> bool:
         # Without a look at all attributes, which another thread may be about to set.
         return "_trainer" in self.__dict__
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, as every estimator of scikit-learn does.
-
-        Parameters
-        ----------
-        **params : dict
-            Their names and values.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter.
-        """
-        self._refuse_c(params, ValueError)
-        super().set_params(**params)
-        return self
-
-    @classmethod
-    def _refuse_c(cls, params: dict[str, Any], error: type[Exception]) -> None:
-        """Says what to do instead to those who come from SVC."""
-        if "C" in params and "alpha" not in cls._fixed:
-            raise error(
-                f"{cls.__name__} has no parameter 'C': alpha=1/(C * n_samples) means the same, n_samples being that of "
-                "fit; alpha='auto', the default, is C=1"
-            )
 
     def _choice(self, name: str) -> Any:
         """The value of a parameter, what "auto" means there, or what stands in its place where there is none."""

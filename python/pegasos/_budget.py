@@ -203,7 +203,7 @@ class BudgetedMachine(KernelMachine):
             # Now that all rows have been looked at.
             advice = self._advice(data)
             if advice is not None:
-                warnings.warn(f"{advice}, or give gamma as a number.", UserWarning, stacklevel=6)
+                warnings.warn(f"{advice}, or give gamma as a number.", UserWarning, stacklevel=5)
 
     def _advice(self, data: Data) -> str | None:
         """What to say of the scale of the features."""

@@ -272,15 +272,19 @@ def is_positive(gram: np.ndarray) -> bool:
     return True
 
 
-#: How many times as large as the median feature the largest may be before somebody is told.
+#: How many times as large as a small feature the largest may be before somebody is told.
 _APART = 100.0
+
+#: Which feature is a small one: so many are no larger. The median would say nothing of two features, one small and one large, nor
+#: where most are large. Sparse columns that are seldom stored are small because of that.
+_SMALL, _SMALL_SPARSE = 0.25, 0.5
 
 #: And of how many numbers that is seen.
 _LOOKED_AT = 1_000_000
 
 
 def scale_advice(X: Any) -> str | None:
-    """What to say of features that are far larger than most; None where there are none.
+    """What to say of features that are far larger than many others; None where there are none.
 
     Of some of the rows, or stored numbers, evenly chosen: the largest magnitude of each feature, but of those that are
     always 0. The arrays may be anything by now.
@@ -297,13 +301,14 @@ def scale_advice(X: Any) -> str | None:
     sizes = sizes[sizes > 0.0]
     if not sizes.size:
         return None
-    largest, median = float(sizes.max()), float(np.median(sizes))
-    if not (largest >= _APART * median and np.isfinite(largest)):
+    largest = float(sizes.max())
+    small = float(np.quantile(sizes, _SMALL_SPARSE if issparse(X) else _SMALL, method="lower"))
+    if not (largest >= _APART * small and np.isfinite(largest)):
         return None
     scaler = "MaxAbsScaler" if issparse(X) else "StandardScaler"
     return (
-        f"Features differ in scale: the largest values are about {largest:.2g}, those of the median feature "
-        f"{median:.2g}; scale them ({scaler})"
+        f"Features differ in scale: the largest values are about {largest:.2g}, those of a smaller feature "
+        f"{small:.2g}; scale them ({scaler})"
     )
 
 

@@ -156,6 +156,8 @@ class ProjectronClassifier(BudgetedMachine):
     _structure = ("kernel", "gamma", "degree", "coef0", "budget")
     _training = ("threshold", "margin", "average")
 
+    _instead: ClassVar[dict[str, str]] = {}
+
     # What a perceptron does without.
     _fixed: ClassVar[dict[str, Any]] = BudgetedMachine._fixed | {
         "alpha": 1.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from itertools import product
 from numbers import Integral
@@ -12,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pegasos._base import STREAM_ALPHA
-from pegasos._data import Data
+from pegasos._data import Data, scale_advice
 from pegasos._grid import Axis, alpha_of, climb, middle_gamma, places_around
 from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
@@ -471,6 +472,11 @@ class KernelPegasosClassifierCV(Tuned):
             raise ValueError(f"metric={self.metric!r} needs kernel='rbf', got kernel={self.kernel!r}")
         if self.metric == "full" and issparse(task.data.X):
             raise ValueError("metric='full' needs dense rows, got a sparse matrix; use 'diagonal' or 'auto'")
+        if isinstance(self.gammas, str) and self.kernel != "linear" and self.metric == "plain":
+            # Distances are those of the largest features for every gamma.
+            advice = scale_advice(task.data.X)
+            if advice is not None:
+                warnings.warn(f"{advice}, or give gammas as numbers.", UserWarning, stacklevel=5)
         middle = middle_gamma(task.data, self.kernel, task.seed)
         alphas = Axis.asked("alphas", self.alphas, alpha_of, _STRONGEST, _WEAKEST)
         gammas = Axis.asked("gammas", self.gammas, lambda i: middle * 2.0**i, _WIDEST, _NARROWEST)

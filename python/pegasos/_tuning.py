@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_random_state
@@ -26,6 +26,7 @@ from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
 from pegasos._data import Data, explaining, from_arrow
 from pegasos._documented import Documented
 from pegasos._machine import votes_of_pairs
+from pegasos._no_c import NoC
 from pegasos._progress import bar_of, say
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
 from pegasos._threads import thread_count
@@ -50,7 +51,7 @@ def _has_scores(tuned: Any) -> bool:
     return True
 
 
-class Tuned(Documented, CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
+class Tuned(Documented, CallbackSupport, ClassifierMixin, NoC, ABC):
     """An estimator that tries others and keeps the best."""
 
     alphas: Grid
@@ -64,6 +65,11 @@ class Tuned(Documented, CallbackSupport, ClassifierMixin, BaseEstimator, ABC):
     verbose: int
     best_estimator_: Any
     classes_: np.ndarray
+
+    _instead: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("C", "Cs"),
+        "alphas=1/(C * n_samples) means the same, n_samples being that of fit; alphas='auto', the default, looks for the best",
+    )
 
     _constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": [StrOptions({"auto"}), "array-like"],

@@ -22,7 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from conftest import papers_kernel
-from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier
+from pegasos import (
+    KernelPegasosClassifier,
+    KernelPegasosClassifierCV,
+    OnlineGradientClassifier,
+    PegasosClassifier,
+    PegasosClassifierCV,
+)
 from pegasos._kernel import MANY_VECTORS, MOST_EXACT
 from pegasos.datasets import make_checkerboard
 from pegasos.io import load, save
@@ -72,6 +78,16 @@ def test_alpha_is_c_1_but_for_streams():
         again = make(warm_start=True, tol=None, max_iter=1, solver="pegasos").fit(X, y)
         assert again.fit(X[::2], y[::2]).alpha_ == 1 / 150
         assert again.set_params(warm_start=False).fit(X[::2], y[::2]).alpha_ == 1 / 75
+
+
+@pytest.mark.parametrize("make", [PegasosClassifierCV, KernelPegasosClassifierCV])
+@pytest.mark.parametrize("name", ["C", "Cs"])
+def test_those_who_look_for_many_c_find_alphas(make, name):
+    formula = rf"no parameter '{name}': alphas=1/\(C \* n_samples\)"
+    with pytest.raises(TypeError, match=formula):
+        make(**{name: 1.0})
+    with pytest.raises(ValueError, match=formula):
+        make().set_params(**{name: 1.0})
 
 
 @pytest.mark.parametrize("make", [PegasosClassifier, KernelPegasosClassifier, OnlineGradientClassifier])
@@ -180,6 +196,19 @@ def test_ill_scaled_features_are_named():
         KernelPegasosClassifier().fit(StandardScaler().fit_transform(X), y)
         KernelPegasosClassifier(gamma=1e-4).fit(X, y)
         KernelPegasosClassifier().fit(*load_digits(return_X_y=True))
+
+
+@pytest.mark.parametrize(("small", "large"), [(1, 1), (1, 2), (2, 2), (5, 5)])
+@pytest.mark.parametrize("make", [KernelPegasosClassifier, lambda: KernelPegasosClassifierCV(budget=20)])
+def test_ill_scaled_features_are_named_where_many_are_large(small, large, make):
+    random = np.random.default_rng(0)
+    X = np.hstack([random.normal(size=(200, small)), 1e4 * random.normal(size=(200, large))])
+    with pytest.warns(UserWarning, match=r"Features differ in scale.*StandardScaler") as told:
+        make().fit(X, X[:, 0] > 0)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make().fit(StandardScaler().fit_transform(X), X[:, 0] > 0)
 
 
 def test_a_single_pass_says_how_far_it_is():
