@@ -40,7 +40,7 @@ impl<S: Scalar> Frozen<S> {
     pub(crate) fn cost(&self, n_features: usize) -> usize {
         match self {
             Frozen::Linear(w) => w.outputs() * n_features,
-            Frozen::Kernel(w) => w.n_vectors() * (n_features + w.outputs()),
+            Frozen::Kernel(w) => w.n_vectors() * n_features + w.products(),
         }
     }
 

@@ -30,8 +30,7 @@ from pegasos._data import (
     scale_advice,
     validated,
 )
-from pegasos._documented import Documented
-from pegasos._no_c import NoC
+from pegasos._estimator import EstimatorBase
 from pegasos._progress import NoBar, bar_of
 from pegasos._run import Run
 from pegasos._steps import decided_alpha
@@ -89,7 +88,7 @@ class Watch:
         return self.idle >= self.patience
 
 
-class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, NoC):
+class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
     """Runs a compiled trainer, which subclasses make, epoch by epoch."""
 
     _trainer: Any
@@ -97,10 +96,6 @@ class _PegasosBase(Probable, Documented, CallbackSupport, ClassifierMixin, NoC):
 
     #: What others have parameters for and this has not, and the value that it has there.
     _fixed: ClassVar[dict[str, Any]] = {}
-
-    _instead: ClassVar[dict[str, str]] = {
-        "C": "alpha=1/(C * n_samples) means the same, n_samples being that of fit; alpha='auto', the default, is C=1"
-    }
 
     #: Parameters whose "auto" is decided by what training begins with, and what it means where that is not known.
     _undecided: ClassVar[dict[str, Any]] = {"alpha": STREAM_ALPHA}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._data import Data, scale_advice
+from pegasos._data import Data, as_data, scale_advice
 from pegasos._machine import KernelMachine
 from pegasos._run import Run
 from pegasos._threads import thread_count
@@ -17,6 +17,9 @@ from pegasos._threads import thread_count
 if TYPE_CHECKING:
     from pegasos._core import Trainer
     from pegasos._stream import Stream
+
+#: How much the exponents of a Gaussian kernel may be wrong by rounding.
+_LOST = 1e-3
 
 #: An average of recent iterates reaches back this many updates where nothing bounds it.
 _UNBOUNDED = 2**62
@@ -179,7 +182,17 @@ class BudgetedMachine(KernelMachine):
         if reset and self.budget != "auto":
             self._decided = {}
             self._room.check_kernel()
-        return super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
+        data, classes = super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
+        if reset and data.X.dtype == np.float32 and self._loses_distances(data):
+            data = as_data(data.X.astype(np.float64), data.codes, data.weight)
+        return data, classes
+
+    def _loses_distances(self, data: Data) -> bool:
+        """Whether the rows are so far from 0 that, in their precision, a Gaussian kernel does not know how far they are apart."""
+        if self.kernel != "rbf":
+            return False
+        rounding = np.finfo(data.X.dtype).eps * float(data.norms().max(initial=0.0))
+        return self._width(data) * rounding > _LOST
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
         self._room.check_kernel()
@@ -204,6 +217,13 @@ class BudgetedMachine(KernelMachine):
             advice = self._advice(data)
             if advice is not None:
                 warnings.warn(f"{advice}, or give gamma as a number.", UserWarning, stacklevel=5)
+        if certify and self._loses_distances(data):
+            warnings.warn(
+                "The rows of X are so far from 0 that rounding hides how far they are from one another; "
+                "centre the features (StandardScaler), or make gamma smaller.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _advice(self, data: Data) -> str | None:
         """What to say of the scale of the features."""

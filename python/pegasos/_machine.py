@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from pegasos._base import _PegasosBase
@@ -74,7 +73,19 @@ def n_outputs(trainer: Trainer) -> int:
 
 def votes_of_pairs(scores: np.ndarray, n_classes: int) -> np.ndarray:
     """Scores of classes, (n, n_classes), given those of pairs: votes, and a fraction that breaks ties, as in ``SVC``."""
-    found: np.ndarray = _ovr_decision_function(scores < 0, -scores, n_classes).astype(scores.dtype)
+    votes, sums = np.zeros((2, len(scores), n_classes))
+    start = 0
+    for first in range(n_classes - 1):
+        # Those of a class with all that come after it.
+        own = scores[:, start : start + n_classes - 1 - first]
+        start += own.shape[1]
+        won = own >= 0
+        votes[:, first] += won.sum(axis=1)
+        votes[:, first + 1 :] += ~won
+        sums[:, first] += own.sum(axis=1, dtype=np.float64)
+        sums[:, first + 1 :] -= own
+    # A third at most, which no vote is outweighed by.
+    found: np.ndarray = (votes + sums / (3.0 * (np.abs(sums) + 1.0))).astype(scores.dtype)
     return found
 
 

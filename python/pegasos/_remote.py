@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import distributed
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos import _rounds
 from pegasos._base import Watch
 from pegasos._data import check_labels
-from pegasos._documented import Documented
+from pegasos._estimator import EstimatorBase
 from pegasos._parts import accuracy, is_remote, lazily, parts_of
 from pegasos._progress import bar_of
 from pegasos._stream import Stream
@@ -48,7 +48,7 @@ def constraints(local: Any, of_local: str, **own: list[Any]) -> dict[str, Any]:
     }
 
 
-class RemoteClassifier(Documented, ClassifierMixin, BaseEstimator):
+class RemoteClassifier(ClassifierMixin, EstimatorBase):
     """An estimator whose examples are on the workers of a cluster."""
 
     #: What is trained there, and what it has no parameter for here.

@@ -24,9 +24,8 @@ from pegasos._base import Interrupted
 from pegasos._calibration import METHODS, Calibration, weights_of
 from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
 from pegasos._data import Data, explaining, from_arrow
-from pegasos._documented import Documented
+from pegasos._estimator import EstimatorBase
 from pegasos._machine import votes_of_pairs
-from pegasos._no_c import NoC
 from pegasos._progress import bar_of, say
 from pegasos._search import Fold, Held, Key, Search, Space, chosen, crossed
 from pegasos._threads import thread_count
@@ -51,7 +50,7 @@ def _has_scores(tuned: Any) -> bool:
     return True
 
 
-class Tuned(Documented, CallbackSupport, ClassifierMixin, NoC, ABC):
+class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
     """An estimator that tries others and keeps the best."""
 
     alphas: Grid

@@ -65,8 +65,10 @@ class Unlimited(Room):
     def _is_positive(self, run: Run, data: Data) -> bool:
         """Whether the kernel is known to be an inner product, as dual values need it."""
         machine = self.machine
-        if machine.kernel in ("linear", "rbf"):
+        if machine.kernel == "linear":
             return True
+        if machine.kernel == "rbf":
+            return not machine._loses_distances(data)
         if machine.kernel in ("poly", "sigmoid"):
             return bool(machine.kernel == "poly" and machine.coef0 >= 0.0)
         if machine.tol is None and machine.solver == "pegasos":

@@ -36,6 +36,7 @@ use crate::vectors::{CHUNK, Layout, Vectors};
 use cache::Cache;
 pub use gradient::Agop;
 use panel::Panel;
+use scoring::Rare;
 pub use state::ExpansionState;
 
 /// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
@@ -89,6 +90,8 @@ pub struct Expansion<S> {
     v: Vec<S>,
     /// The sum of v of each output, where it has been asked for since v changed.
     totals: OnceLock<Vec<f64>>,
+    /// What of v is not 0, where that is little and has been asked for since v changed.
+    rare: OnceLock<Option<Rare<S>>>,
     scale: Scaled,
     /// `u` of the lazy average, laid out as `v`; empty until the first iterate is counted.
     u: Vec<f64>,
@@ -134,6 +137,7 @@ impl<S: Scalar> Expansion<S> {
             raise: 0.0,
             v: Vec::new(),
             totals: OnceLock::new(),
+            rare: OnceLock::new(),
             scale: Scaled::default(),
             u: Vec::new(),
             counts: Vec::new(),
@@ -277,10 +281,9 @@ impl<S: Scalar> Expansion<S> {
     /// Appends a row with its coefficients; returns its slot. `set_norm2` must follow.
     pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) -> usize {
         let slot = self.append(i, x);
-        for (o, coef) in coef.iter().enumerate() {
+        for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             let place = self.place(slot, o);
-            let v = S::from_f64(coef / self.scale.a);
-            self.v_mut()[place] = v;
+            self.v[place] = S::from_f64(coef / self.scale.a);
         }
         slot
     }
@@ -296,6 +299,7 @@ impl<S: Scalar> Expansion<S> {
 
     fn v_mut(&mut self) -> &mut Vec<S> {
         self.totals.take();
+        self.rare.take();
         &mut self.v
     }
 
@@ -545,6 +549,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
     fn fold(&mut self, a: f64) {
         let fold = self.scale.fold(a);
         self.totals.take();
+        self.rare.take();
         fold.apply(&mut self.v, &mut self.u);
         self.panel.scale(fold.c);
     }

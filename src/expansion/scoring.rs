@@ -1,5 +1,7 @@
 //! Scores: sums of coefficients times kernel values, chunk by chunk of the vectors.
 
+use std::ops::Range;
+
 use super::{Expansion, PANEL};
 use crate::data::Matrix;
 use crate::hypothesis::Hypothesis;
@@ -9,6 +11,64 @@ use crate::vectors::{CHUNK, GROUP};
 
 /// Outputs whose coefficients are multiplied with the values of a group of rows at a time: some tens of kilobytes.
 const TOGETHER: usize = 32;
+
+/// Where of more outputs than that fewer coefficients than one of so many differ from 0, they are picked out. Of pairs of K
+/// classes a vector has K - 1 of K (K - 1)/2. A coefficient that is picked takes as long as 10 to 16 that stand in a row.
+const RARE: usize = 24;
+
+/// Rows whose kernel values wait in the nearest cache for the coefficients of an output.
+const AT_ONCE: usize = 8;
+
+/// The coefficients that are not 0, output after output.
+#[derive(Clone, Debug)]
+pub(super) struct Rare<S> {
+    /// Where those of each output begin, and the end.
+    starts: Vec<usize>,
+    slots: Vec<u32>,
+    v: Vec<S>,
+}
+
+impl<S: Scalar> Rare<S> {
+    /// None where they are not rare.
+    fn of(v: &[S], outputs: usize) -> Option<Self> {
+        let zero = S::default();
+        let count = v.iter().filter(|v| **v != zero).count();
+        if count > v.len() / RARE {
+            return None;
+        }
+        let mut starts = vec![0; outputs + 1];
+        let chunks = || v.chunks(CHUNK * outputs);
+        let nonzeros = |(o, v): (usize, &[S])| (o, v.iter().filter(|v| **v != zero).count());
+        for (o, count) in chunks().flat_map(|v| v.chunks(CHUNK).enumerate().map(nonzeros)) {
+            starts[o + 1] += count;
+        }
+        (0..outputs).for_each(|o| starts[o + 1] += starts[o]);
+        let mut next = starts.clone();
+        let (mut slots, mut picked) = (vec![0; count], vec![zero; count]);
+        for (chunk, v) in chunks().enumerate() {
+            for (next, v) in next.iter_mut().zip(v.chunks(CHUNK)) {
+                for (k, v) in v.iter().enumerate().filter(|(_, v)| **v != zero) {
+                    (slots[*next], picked[*next]) = ((chunk * CHUNK + k) as u32, *v);
+                    *next += 1;
+                }
+            }
+        }
+        Some(Rare { starts, slots, v: picked })
+    }
+
+    /// Adds the products with kernel values of some rows, each as long as all are, to their sums.
+    fn add(&self, values: &[S], len: usize, sums: &mut [f64]) {
+        let outputs = self.starts.len() - 1;
+        for (values, sums) in values.chunks(AT_ONCE * len).zip(sums.chunks_mut(AT_ONCE * outputs)) {
+            for (o, own) in self.starts.windows(2).enumerate().filter(|(_, own)| own[0] < own[1]) {
+                let (slots, v) = (&self.slots[own[0]..own[1]], &self.v[own[0]..own[1]]);
+                for (k, values) in values.chunks(len).enumerate() {
+                    sums[k * outputs + o] += S::gather_dot(slots, v, values);
+                }
+            }
+        }
+    }
+}
 
 /// Products of this many numbers are not worth a second thread.
 const SMALL: usize = 1 << 18;
@@ -44,6 +104,19 @@ impl<S: Scalar> Expansion<S> {
         }
     }
 
+    /// The coefficients that are not 0, where they are rare; looked for once since they changed. O(vectors x outputs) then.
+    fn rare(&self) -> Option<&Rare<S>> {
+        if self.outputs <= TOGETHER || self.v.is_empty() {
+            return None;
+        }
+        self.rare.get_or_init(|| Rare::of(&self.v, self.outputs)).as_ref()
+    }
+
+    /// How many coefficients a kernel value is multiplied with, over all vectors.
+    pub(crate) fn products(&self) -> usize {
+        self.rare().map_or(self.n_vectors() * self.outputs, |rare| rare.v.len())
+    }
+
     /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
     pub(super) fn sum_chunk(&self, chunk: usize, first: usize, values: &[S], out: &mut [f64]) {
         let place = (chunk * self.outputs + first) * CHUNK;
@@ -55,6 +128,24 @@ impl<S: Scalar> Expansion<S> {
         for (v, out) in v.chunks(CHUNK).zip(out) {
             *out = S::dot(values, &v[..values.len()]);
         }
+    }
+
+    /// The kernel values of rows with the vectors in these slots: those that are cached, and one after the other, a chunk's room
+    /// for each, those that were computed.
+    fn values_of<'a>(
+        &'a self,
+        rows: &[usize],
+        slots: Range<usize>,
+        caching: bool,
+        computed: &'a [S],
+    ) -> Vec<&'a [S]> {
+        let mut computed = computed.chunks(CHUNK);
+        let of_row = |&i: &usize| {
+            let cached = if caching { self.cache.of(i) } else { &[] };
+            let fresh = || computed.next().map_or(&[][..], |values| &values[..slots.len()]);
+            cached.get(slots.clone()).unwrap_or_else(fresh)
+        };
+        rows.iter().map(of_row).collect()
     }
 
     /// The scores over a of these rows, each summed over chunks in order; and, of rows for which there is
@@ -70,25 +161,21 @@ impl<S: Scalar> Expansion<S> {
         let chunks = n.div_ceil(CHUNK);
         let cached = |i: usize| if caching { self.cache.of(i) } else { &[] };
         let grows = caching && self.cache.has_room();
+        let rare = self.rare();
         let mut tasks: Vec<(usize, &[usize])> = Vec::new();
         for chunk in 0..chunks {
             tasks.extend(rows.chunks(GROUP).map(|group| (chunk, group)));
         }
+        let slots_of = |chunk: usize| chunk * CHUNK..n.min((chunk + 1) * CHUNK);
         let task = |_: usize, (chunk, group): &mut (usize, &[usize])| {
-            let slots = *chunk * CHUNK..n.min((*chunk + 1) * CHUNK);
+            let slots = slots_of(*chunk);
             let len = slots.len();
             let new: Vec<usize> =
                 group.iter().copied().filter(|&i| cached(i).len() < slots.end).collect();
             let mut values = vec![S::default(); new.len() * CHUNK];
             self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
-            let mut sums = vec![0.0; group.len() * outputs];
-            let mut computed = values.chunks(CHUNK);
-            let of_rows = group.iter().map(|i| match cached(*i).get(slots.clone()) {
-                Some(values) => values,
-                // One for each row that is not cached.
-                None => computed.next().map_or(&[][..], |values| &values[..len]),
-            });
-            let of_rows: Vec<&[S]> = of_rows.collect();
+            let mut sums = vec![0.0; if rare.is_some() { 0 } else { group.len() * outputs }];
+            let of_rows = self.values_of(group, slots, caching, &values);
             // Of many outputs some at a time, so that their coefficients stay in the cache from row to row.
             for first in (0..outputs).step_by(TOGETHER) {
                 let some = first..outputs.min(first + TOGETHER);
@@ -96,7 +183,8 @@ impl<S: Scalar> Expansion<S> {
                     self.sum_chunk(*chunk, first, values, &mut sums[some.clone()]);
                 }
             }
-            let values = if grows && len == CHUNK { values } else { Vec::new() };
+            let kept = rare.is_some() || grows && len == CHUNK;
+            let values = if kept { values } else { Vec::new() };
             (sums, new, values)
         };
         let small = rows.len() * n * self.n_features().min(64) < SMALL;
@@ -107,13 +195,32 @@ impl<S: Scalar> Expansion<S> {
         };
         self.begin(out);
         let groups = rows.chunks(GROUP).len();
+        if let Some(rare) = rare {
+            // All vectors' values with a group of rows, as the coefficients of an output are anywhere among them.
+            let values_of = |group: usize, rows: &[usize]| {
+                let mut all = vec![S::default(); rows.len() * n];
+                for chunk in 0..chunks {
+                    let (slots, values) = (slots_of(chunk), &done[chunk * groups + group].2);
+                    let of_rows = self.values_of(rows, slots.clone(), caching, values);
+                    for (all, values) in all.chunks_mut(n).zip(of_rows) {
+                        all[slots.clone()].copy_from_slice(values);
+                    }
+                }
+                all
+            };
+            let of_groups = rows.chunks(GROUP).zip(out.chunks_mut(GROUP * outputs));
+            let mut tasks: Vec<_> = of_groups.enumerate().collect();
+            side_by_side(&mut tasks, |_, (group, (rows, out))| {
+                rare.add(&values_of(*group, rows), n, out);
+            });
+        }
         let mut computed = Vec::new();
         for (k, (sums, new, values)) in done.into_iter().enumerate() {
             let at = k % groups * GROUP * outputs;
             for (out, sum) in out[at..].iter_mut().zip(&sums) {
                 *out += sum;
             }
-            if !values.is_empty() {
+            if grows && values.len() == new.len() * CHUNK && slots_of(k / groups).len() == CHUNK {
                 let values = values.chunks(CHUNK).map(<[S]>::to_vec);
                 let chunk = k / groups;
                 computed.extend(new.into_iter().zip(values).map(|(i, values)| (chunk, i, values)));

@@ -97,7 +97,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// other losses, and of problems that are taken as a whole, all are first.
     fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
-        let outputs = self.outputs();
+        // Of hinge losses of a score each nobody reads all scores of an example, and of many problems each would clear room.
+        let apart = self.labels.first().is_some_and(|&y| self.loss.hinge_sign(p, y).is_some());
+        let outputs = if apart { 0 } else { self.outputs() };
         let mut buffer = vec![0.0; 3 * outputs];
         let (scores, rest) = buffer.split_at_mut(outputs);
         let (dual, coef) = rest.split_at_mut(outputs);

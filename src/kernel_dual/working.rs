@@ -260,8 +260,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let Some(job) = own.take().or_else(|| waiting().take()) else {
                     break;
                 };
+                // Else all problems would be looked through for every few small ones.
+                let work = piece.min(job.among.len().max(1));
                 let result = self.search(data, job, piece);
-                done = done.saturating_add(piece);
+                done = done.saturating_add(work);
                 if done >= rows || result.is_err() {
                     over.store(true, Ordering::Relaxed);
                 }

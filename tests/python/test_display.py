@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier, PegasosClassifierCV, merge
-from pegasos import TrainingCurveDisplay, _documented
+from pegasos import TrainingCurveDisplay, _estimator
 
 mpl.use("Agg")
 
@@ -141,12 +141,12 @@ def test_the_html_representation_links_to_the_docs(address, monkeypatch):
     package["Project-URL"] = "Source, https://example.org/source"
     if address is not None:
         package["Project-URL"] = f"Documentation, {address}"
-    monkeypatch.setattr(_documented, "metadata", {"pegasos": package}.__getitem__)
-    _documented.documentation.cache_clear()
+    monkeypatch.setattr(_estimator, "metadata", {"pegasos": package}.__getitem__)
+    _estimator.documentation.cache_clear()
     try:
         estimators = [*MACHINES.values(), PegasosClassifierCV(), make_pipeline(StandardScaler(), PegasosClassifier())]
         shown = [estimator_html_repr(estimator) for estimator in estimators]
     finally:
-        _documented.documentation.cache_clear()
+        _estimator.documentation.cache_clear()
     assert [f'href="{address}"' in html for html in shown] == [address is not None] * len(shown)
     assert not any("example.org/source" in html for html in shown)

@@ -289,6 +289,21 @@ def test_rewritten_meanwhile(make, examples):
     assert (model.decision_function(X) == before).all()
 
 
+@every_estimator
+def test_pickled_meanwhile(make, examples):
+    """A pickle is of the attributes that there are when it begins: none that another thread sets can end it."""
+    X, y = examples
+    model = make().fit(X, y)
+
+    class Meddles:
+        def __reduce__(self):
+            model.set_meanwhile = True  # what another thread does, at the worst of times
+            return int, ()
+
+    model.meddles = Meddles()
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+
+
 # -- sizes
 
 

@@ -504,3 +504,35 @@ def test_a_scale_of_rows_that_has_no_width_is_theirs(size, form):
     X = size * np.random.default_rng(0).standard_normal((20, 3))
     with pytest.raises(ValueError, match="^X must be"):
         KernelPegasosClassifier().fit(form(X), np.arange(20) % 2)
+
+
+def test_rows_far_from_zero_are_as_those_near_it():
+    random = np.random.default_rng(0)
+    near = random.standard_normal((600, 10))
+    y = near[:, 0] ** 2 + near[:, 1] ** 2 > 1.4
+    # What float32 leaves of rows that far away, moved back.
+    far = (1e3 + near).astype(np.float32)
+    near = far.astype(np.float64) - 1e3
+    model, peer = (KernelPegasosClassifier(gamma=0.1).fit(X, y) for X in (far, near))
+    assert model.dual_coef_.dtype == np.float64
+    assert model.objective_ == pytest.approx(peer.objective_, rel=2e-3)
+    scores, others = model.decision_function(far), peer.decision_function(near)
+    np.testing.assert_allclose(scores, others, atol=0.05)
+    assert KernelPegasosClassifier(gamma=0.1).fit(near.astype(np.float32), y).dual_coef_.dtype == np.float32
+    for kernel in ("linear", "poly"):
+        assert KernelPegasosClassifier(kernel, tol=None).fit(far, y).dual_coef_.dtype == np.float32
+
+
+@pytest.mark.parametrize("budget", [None, 50])
+def test_distances_that_rounding_hides_are_told(budget):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((300, 4))
+    y = X[:, 0] > 0
+    with pytest.warns(UserWarning, match="so far from 0 that rounding hides.*centre the features") as told:
+        model = KernelPegasosClassifier(gamma=0.1, budget=budget, tol=None).fit(X + 1e8, y)
+    assert told[0].filename == __file__
+    assert np.isfinite(model.decision_function(X + 1e8)).all()
+    if budget is None:
+        assert np.isnan(model.duality_gap_)
+        with pytest.raises(ValueError, match="positive semi-definite"):
+            KernelPegasosClassifier(gamma=0.1, solver="dual").fit(X + 1e8, y)

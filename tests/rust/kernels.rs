@@ -593,3 +593,54 @@ fn doors_refuse_what_does_not_fit() {
     let wide = Examples::new(Dense::new(&wide, 2, 4).unwrap(), &[0, 1], None).unwrap();
     assert_eq!(name(trainer.run(&wide, 0..2).unwrap_err()), "X");
 }
+
+/// Pairs of classes have coefficients for few vectors each: then sums run over these alone.
+#[test]
+fn rare_coefficients_count_as_all_do() -> Result<(), Error> {
+    fn of<S: Scalar>(near: f64) -> Result<(), Error> {
+        let (n, d, outputs) = (N, 3, 90);
+        let x: Vec<S> = (0..n * d).map(|k| S::from_f64((k as f64 * 0.7).sin())).collect();
+        let x = Matrix::from(Dense::new(&x, n, d)?);
+        let of_vector = |slot: usize, o: usize| -> f64 {
+            let own = o % 45 == slot % 45 && o != 7;
+            if own { (slot + o) as f64 * 0.01 - 1.0 } else { 0.0 }
+        };
+        let kernel = Kernel::Rbf { gamma: 0.3 };
+        for raise in [0.0, 3.0] {
+            let mut w = Expansion::new(kernel, outputs, d)?.with_constant(raise)?;
+            let rows: Vec<usize> = (0..n).rev().chain([5, 5]).collect();
+            let mut scores = vec![1.0; rows.len() * outputs];
+            w.scores(&x, &rows, &mut scores);
+            assert!(scores.iter().all(|&score| score == 0.0), "there are no vectors yet");
+            for last in [100, 256, 270] {
+                for slot in w.n_vectors()..last {
+                    let coef: Vec<f64> = (0..outputs).map(|o| of_vector(slot, o)).collect();
+                    w.add(slot, x.row(slot), &coef);
+                }
+                w.scores(&x, &rows, &mut scores);
+                let mut one = vec![0.0; outputs];
+                for (&i, scores) in rows.iter().zip(scores.chunks(outputs)) {
+                    // All coefficients, whether they are 0 or not.
+                    w.score(x.row(i), &mut one);
+                    assert!(scores[7] == 0.0 && one[7] == 0.0);
+                    for (a, b) in scores.iter().zip(&one) {
+                        assert!((a - b).abs() <= near * (1.0 + b.abs()), "{last}: {a} {b}");
+                    }
+                }
+            }
+            // No longer rare: nothing may remember what was.
+            w.add(0, x.row(0), &vec![1.0; outputs]);
+            w.add(1, x.row(1), &vec![1.0; outputs]);
+            for slot in 2..40 {
+                w.add(slot, x.row(slot), &vec![1.0; outputs]);
+            }
+            w.scores(&x, &[3], &mut scores[..outputs]);
+            let mut one = vec![0.0; outputs];
+            w.score(x.row(3), &mut one);
+            assert!(scores.iter().zip(&one).all(|(a, b)| (a - b).abs() <= near * (1.0 + b.abs())));
+        }
+        Ok(())
+    }
+    of::<f64>(1e-12)?;
+    of::<f32>(1e-4)
+}
