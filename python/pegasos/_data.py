@@ -247,9 +247,9 @@ def is_positive(gram: np.ndarray) -> bool:
     memory of one more matrix in double precision.
     """
     n, size = len(gram), float(np.abs(gram).max(initial=0.0))
-    # Of entries that are rounded at random, and of the factorisation.
+    # Of entries that are rounded at random, and of the factorisation, whose errors have one sign where all entries are alike.
     eps = np.finfo(gram.dtype).eps
-    rounding = float(max(4.0 * np.sqrt(n) * eps, n * np.finfo(np.float64).eps)) * size
+    rounding = float(max(4.0 * np.sqrt(n) * eps, 8.0 * n * np.finfo(np.float64).eps)) * size
     if not np.isfinite(rounding) or (np.diagonal(gram) < 0.0).any():
         return False
     if size == 0.0:

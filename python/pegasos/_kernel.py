@@ -205,7 +205,7 @@ class KernelPegasosClassifier(MetricMachine):
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
         The intercepts, 0 without ``fit_intercept``.
     alpha_ : float
-        The ``alpha`` that the model was trained with.
+        The ``alpha`` that the model was trained with: that of the steps, whatever a later ``refit(alpha=...)`` is for.
     budget_ : int or None
         The ``budget`` that it was trained with.
     n_support_ : ndarray of shape (n_classes,)

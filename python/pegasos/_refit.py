@@ -78,7 +78,8 @@ class RefittedMachine(BudgetedMachine):
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights, finite, >= 0 and not all 0; ones by default.
         alpha : float or array-like of float, default=None
-            Strength of the regularisation; the parameter ``alpha`` by default. Of several, the one whose model
+            Strength of the regularisation; the parameter ``alpha`` by default. ``objective_`` and ``duality_gap_`` are for it,
+            ``alpha_`` stays that of the steps. Of several, the one whose model
             is right most often on rows held out is taken, on all rows. Kernel values and z are computed once for all;
             each alpha begins where the next larger one has ended, and on the way a gap of a tenth will do.
             ``partial_fit`` goes on with the parameter.

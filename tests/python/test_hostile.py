@@ -96,6 +96,7 @@ def test_what_is_positive():
     A = random.normal(size=(300, 7))
     assert is_positive(A @ A.T)
     assert is_positive(np.zeros((5, 5))) and is_positive(np.eye(400, dtype=np.float32))
+    assert is_positive(np.ones((700, 700))) and is_positive(np.kron(np.eye(3), np.ones((400, 400))))
     assert not is_positive(A @ A.T - 1e-6 * np.eye(300))
     assert not is_positive(random.normal(size=(10, 10)))
     assert not is_positive(np.full((3, 3), np.nan))
