@@ -276,7 +276,7 @@ class KernelPegasosClassifier(MetricMachine):
     ``cache_size`` of kernel values. Dual ascent keeps two float64 numbers an example and score (of "ovo" there are
     ``n_classes (n_classes - 1)/2``), and kernel values: of the examples that matter with all, or with its working set,
     about ``cache_size`` of them at most. Prediction needs constant memory; with "ovo" a row costs a multiplication for each
-    support vector and pair.
+    support vector and pair, of many classes only for the pairs that the vector's class is in.
 
     With a ``metric`` that is learned, ``fit`` takes some ten fits of up to 20,000 rows more, half of them of a machine on a
     budget of 1000 or less; O(n_features^3) for a full one, which of more than 2000 features is of rank 500 at most; and,

@@ -8,9 +8,9 @@
 //!   product, in parallel; they and the kernel values among the rows of the panel are all that the next
 //!   [`PANEL`] steps need. As steps change coefficients, the scores of the panel are corrected. The
 //!   result is that of scoring one row at a time, up to rounding.
-//! * Cost: of a row O(n_sv (features + outputs)), of a step with a coefficient O(PANEL outputs) more.
-//!   Memory: O(features + outputs) a support vector, [`PANEL`]^2 kernel values, and as many as
-//!   [`cache_kernel`](Expansion::cache_kernel) allows.
+//! * Cost: of a row O(n_sv (features + outputs)), less where few coefficients differ from 0, as with pairs of many classes: then
+//!   of these, picked out, and O(n_sv features). Of a step with a coefficient O(PANEL outputs) more. Memory: O(features +
+//!   outputs) a support vector, [`PANEL`]^2 kernel values, and as many as [`cache_kernel`](Expansion::cache_kernel) allows.
 //! * Determinism: every number is computed by one thread, and summed in an order that depends on the data
 //!   alone; threads change no bit.
 //! * Differs from the papers: none in the step. The margin is tested with w_t, as in the linear case; the
@@ -278,10 +278,15 @@ impl<S: Scalar> Expansion<S> {
         self.vectors.for_each(slot, f);
     }
 
-    /// Appends a row with its coefficients; returns its slot. `set_norm2` must follow.
-    pub(crate) fn put(&mut self, i: usize, x: Row<'_, S>, coef: &[f64]) -> usize {
+    /// Appends a row with its coefficients, those that are not 0 with their outputs; returns its slot. `set_norm2` must follow.
+    pub(crate) fn put(
+        &mut self,
+        i: usize,
+        x: Row<'_, S>,
+        coef: impl IntoIterator<Item = (usize, f64)>,
+    ) -> usize {
         let slot = self.append(i, x);
-        for (o, coef) in coef.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+        for (o, coef) in coef {
             let place = self.place(slot, o);
             self.v[place] = S::from_f64(coef / self.scale.a);
         }
@@ -348,7 +353,7 @@ impl<S: Scalar> Expansion<S> {
 
     /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
     pub(crate) fn append_vector(&mut self, x: Row<'_, S>, coef: &[f64], norm: S) {
-        let slot = self.put(self.n_vectors(), x, coef);
+        let slot = self.put(self.n_vectors(), x, coef.iter().copied().enumerate());
         self.vectors.set_norm(slot, norm);
         self.scale.norm2 = f64::NAN;
     }
@@ -373,7 +378,7 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Makes room for so many more vectors.
-    fn reserve(&mut self, more: usize) -> Result<(), Error> {
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Error> {
         self.vectors.reserve(more)?;
         self.panel.check_room(more)?;
         let size = (self.vectors.len() + more).div_ceil(CHUNK) * CHUNK;

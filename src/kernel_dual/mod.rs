@@ -570,16 +570,19 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             w.assume_positive();
         }
         w.number_rows(n)?;
-        let mut places = vec![0; n];
-        self.numbers.iter().enumerate().for_each(|(place, &i)| places[i] = place);
-        let mut coef = vec![0.0; outputs];
-        for (i, place) in places.into_iter().enumerate() {
-            self.dual.read(place, &mut coef);
-            let factor = self.coef_of_one(data, place);
-            coef.iter_mut().for_each(|coef| *coef *= factor);
-            if coef.iter().any(|&c| c != 0.0) {
-                w.put(i, data.rows().row(i), &coef);
+        let mut coefs: Vec<(usize, usize, f64)> = Vec::new();
+        for (place, o, a) in self.dual.nonzeros() {
+            let coef = self.coef_of_one(data, place) * a;
+            if coef != 0.0 {
+                coefs.push((self.numbers[place], o, coef));
             }
+        }
+        coefs.sort_unstable_by_key(|&(i, o, _)| (i, o));
+        let vectors = || coefs.chunk_by(|a, b| a.0 == b.0);
+        w.reserve(vectors().count())?;
+        for own in vectors() {
+            let i = own[0].0;
+            w.put(i, data.rows().row(i), own.iter().map(|&(_, o, coef)| (o, coef)));
         }
         let cross: f64 = self.problems.iter().map(|part| part.sums.cross).sum();
         w.set_norm2(cross / (self.lambda * n as f64));

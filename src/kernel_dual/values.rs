@@ -59,6 +59,16 @@ impl Grid {
         self.values[self.at(o, place)]
     }
 
+    /// What is not 0, with its place and output.
+    pub fn nonzeros(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        let columns = self.values.chunks(CHUNK).enumerate();
+        columns.flat_map(move |(k, column)| {
+            let (chunk, o) = (k / self.outputs, k % self.outputs);
+            let own = column.iter().enumerate().filter(|(_, value)| **value != 0.0);
+            own.map(move |(place, &value)| (chunk * CHUNK + place, o, value))
+        })
+    }
+
     /// Writes what all outputs have at a place.
     pub fn read(&self, place: usize, out: &mut [f64]) {
         out.iter_mut().enumerate().for_each(|(o, out)| *out = self.get(o, place));

@@ -170,6 +170,7 @@ def test_waves_are_breimans():
     assert 0.84 < model.score(X[30_000:], y[30_000:]) < 0.88
 
 
+@pytest.mark.filterwarnings("ignore:The rows of X are so far from 0 that rounding hides")
 @pytest.mark.parametrize("maintenance", STRATEGIES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nothing_overflows(maintenance, dtype):
