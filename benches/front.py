@@ -18,7 +18,8 @@ Dearer settings than one that takes half a minute (of what is exact: five) are n
 
 SVC is exact and takes a time that grows with the square of the rows, or faster. Where there are more than 60,000, it is
 given the first 20,000, and all where these take so little time that all would take half a minute; so are some of
-ours. Boosted trees stand beside them where rows are dense: scikit-learn's and, where it is installed, LightGBM.
+ours. So is, where it is installed, the SVC of scikit-learn-intelex. Boosted trees stand beside them where rows are dense:
+scikit-learn's and, where it is installed, LightGBM.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ from problems import SETS, Split, generated, split, table
 LGBMClassifier: Any = None
 with suppress(ImportError):
     LGBMClassifier = import_module("lightgbm").LGBMClassifier
+
+IntelSVC: Any = None
+with suppress(ImportError):
+    IntelSVC = import_module("sklearnex.svm").SVC
 
 Choice = dict[str, Any]
 
@@ -111,8 +116,8 @@ def per_row(C: float, rows: int | None = None, **params: Any) -> Any:
     return FirstRows(machine, rows) if rows else machine
 
 
-def first_svc(rows: int | None = None, **params: Any) -> Any:
-    machine = SVC(cache_size=1000, **params)
+def first_svc(rows: int | None = None, of: Any = SVC, **params: Any) -> Any:
+    machine = of(cache_size=1000, **params)
     return FirstRows(machine, rows) if rows else machine
 
 
@@ -253,8 +258,13 @@ def kernel_families(run: Run, n: int, n_classes: int, scale: float, sparse: bool
             # Beyond these C LinearSVC is not done in its 1000 passes.
             dict(n_components=min(100, rows // 4)), dict(gamma=gammas, C=strengths[1:5]), rows // 2,
         ),
-        Family(
-            "SVC", first_svc, exact_peer, {}, dict(gamma=gammas, C=strengths), rows, patience=30.0 * (20_000 / n) ** 2
+        *(
+            Family(
+                name, partial(first_svc, of=svc), exact_peer, {}, dict(gamma=gammas, C=strengths), rows,
+                patience=30.0 * (20_000 / n) ** 2,
+            )
+            for name, svc in (("SVC", SVC), ("SVC of scikit-learn-intelex", IntelSVC))
+            if svc is not None
         ),
     ]
 

@@ -68,7 +68,7 @@ class Unlimited(Room):
         if machine.kernel == "linear":
             return True
         if machine.kernel == "rbf":
-            return not machine._loses_distances(data)
+            return not machine._loses_distances(data, machine._gamma)
         if machine.kernel in ("poly", "sigmoid"):
             return bool(machine.kernel == "poly" and machine.coef0 >= 0.0)
         if machine.tol is None and machine.solver == "pegasos":
