@@ -238,15 +238,18 @@ class Tasks:
             )
 
     def _workers(self) -> dict[str, Any]:
-        try:
-            known = self._client.scheduler_info(n_workers=-1)
-        except OSError as error:
-            raise RuntimeError(f"the scheduler does not answer: {error}") from error
-        if "workers" not in known:
-            # A client that is closed, even between a look at its status and this, forgets all it knew.
-            raise RuntimeError(f"the connection to the scheduler is lost: the client is {self._client.status}")
-        workers: dict[str, Any] = dict(known["workers"])
-        return workers
+        while True:
+            try:
+                known = self._client.scheduler_info(n_workers=-1)
+            except OSError as error:
+                raise RuntimeError(f"the scheduler does not answer: {error}") from error
+            if "workers" not in known:
+                # A client that is closed, even between a look at its status and this, forgets all it knew.
+                raise RuntimeError(f"the connection to the scheduler is lost: the client is {self._client.status}")
+            workers: dict[str, Any] = dict(known["workers"])
+            # Now and then the client asks for itself, how many there are but not which, and what we get may be that.
+            if len(workers) >= known.get("n_workers", 0):
+                return workers
 
     def _look(self) -> None:
         """Now and then: which workers are there, and whether what they were to do must be done elsewhere."""

@@ -244,14 +244,15 @@ def test_sparse_rows(model: Any, tmp_path: Path) -> None:
 
 def test_distances_in_single_precision_keep_their_digits(tmp_path: Path) -> None:
     X, y = load_digits(return_X_y=True)
-    X = (X + 5000.0).astype(np.float32)
+    X = (X + 500.0).astype(np.float32)
     model = KernelPegasosClassifier(decision_function_shape="ovo", random_state=0).fit(X[:200], y[:200])
+    assert model.dual_coef_.dtype == np.float32
     found = run(light(model, tmp_path).to_c(), X[:400], tmp_path)
     rows, vectors = X[:400].astype(float), model.support_vectors_.astype(float)
     values = np.exp(-model._gamma * np.stack([((row - vectors) ** 2).sum(axis=1) for row in rows])) + CONSTANT**2
     np.testing.assert_allclose(found.scores, values @ model.dual_coef_.T.astype(float), rtol=0, atol=1e-5)
     # What the model itself loses, that has products and norms.
-    assert abs(found.scores - model.decision_function(X[:400])).max() > 0.1
+    assert abs(found.scores - model.decision_function(X[:400])).max() > 5e-4
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

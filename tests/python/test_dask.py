@@ -77,9 +77,14 @@ def arrays(X, y, parts=6):
     return da.from_array(X, chunks=(size, X.shape[1])), da.from_array(y, chunks=size)
 
 
+def addresses(client):
+    """Those of the workers."""
+    return client.run_on_scheduler(lambda dask_scheduler: sorted(dask_scheduler.workers))
+
+
 def placed(client, pieces, *counts):
     """Parts on the workers: so many of them on the first, and on the second."""
-    homes = np.repeat(sorted(client.scheduler_info(n_workers=-1)["workers"]), counts)
+    homes = np.repeat(addresses(client), counts)
     parts = [
         client.submit(tuple, piece, workers=[home], allow_other_workers=True, pure=False)
         for piece, home in zip(pieces, homes, strict=True)
@@ -551,7 +556,7 @@ def made(k, n):
 
 
 def from_graphs(client, counts=(2, 2), n=30_000):
-    homes = np.repeat(sorted(client.scheduler_info(n_workers=-1)["workers"]), counts)
+    homes = np.repeat(addresses(client), counts)
     parts = [
         client.submit(made, k, n, workers=[home], allow_other_workers=True, pure=False) for k, home in enumerate(homes)
     ]
@@ -613,7 +618,7 @@ def test_a_worker_that_is_paused_is_given_up(mortals, monkeypatch):
     monkeypatch.setattr(_tasks, "_SILENCE", 2.0)
     monkeypatch.setattr(_tasks, "_LOOK", 0.2)
     parts = from_graphs(mortals, n=300)
-    home = sorted(mortals.scheduler_info(n_workers=-1)["workers"])[0]
+    home = addresses(mortals)[0]
 
     def pause(dask_worker):
         dask_worker.memory_manager.memory_pause_fraction = 1e-6
@@ -659,6 +664,22 @@ def test_a_scheduler_that_is_gone():
             linear(client, rounds=10_000, epochs=10).fit(parts)
         assert time.monotonic() - begun < 30.0
         client.close(timeout=1)
+
+
+def test_a_summary_of_the_workers_is_not_taken_for_them(client, monkeypatch):
+    info, asked = Client.scheduler_info, []
+
+    def summary(self, **how):
+        asked.append(how)
+        # As where the client's own question, which asks for no names, has come between.
+        return info(self, **how if len(asked) % 2 else {"n_workers": 0})
+
+    monkeypatch.setattr(_tasks, "_LOOK", 0.0)
+    monkeypatch.setattr(_tasks, "_NOBODY", 0.0)
+    parts = from_graphs(client, (2,))
+    monkeypatch.setattr(Client, "scheduler_info", summary)
+    linear(client, rounds=3).fit(parts)
+    assert len(asked) > 2
 
 
 def test_a_client_that_closes_while_somebody_looks(client, monkeypatch):
