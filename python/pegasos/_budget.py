@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._data import Data, as_data, scale_advice
-from pegasos._machine import KernelMachine
+from pegasos._machine import KernelMachine, variance_by_norms
 from pegasos._run import Run
 from pegasos._threads import thread_count
 
@@ -200,11 +199,9 @@ class BudgetedMachine(KernelMachine):
         """The kernel's gamma, in a sixth of the time: right to a few per cent where float32 has not lost the distances."""
         if self.kernel != "rbf" or self.gamma != "scale":
             return self._width(data)
-        X, n_features = data.X, data.X.shape[1]
         with np.errstate(all="ignore"):
-            mean = float((X.data if issparse(X) else X).sum(dtype=np.float64)) / (data.n * n_features)
-            variance = float(data.norms().mean()) / n_features - mean * mean
-        return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
+            variance = variance_by_norms(data)
+        return 1.0 / (data.X.shape[1] * variance) if variance > 0.0 else 1.0
 
     def _make_trainer(self, data: Data, n_classes: int) -> Trainer:
         self._room.check_kernel()
