@@ -285,6 +285,7 @@ impl<S: Scalar> Expansion<S> {
         x: Row<'_, S>,
         coef: impl IntoIterator<Item = (usize, f64)>,
     ) -> usize {
+        // What was made of v is gone with this.
         let slot = self.append(i, x);
         for (o, coef) in coef {
             let place = self.place(slot, o);

@@ -13,10 +13,11 @@ use crate::vectors::{CHUNK, GROUP};
 const TOGETHER: usize = 32;
 
 /// Where of more outputs than that fewer coefficients than one of so many differ from 0, they are picked out. Of pairs of K
-/// classes a vector has K - 1 of K (K - 1)/2. A coefficient that is picked takes as long as 10 to 16 that stand in a row.
+/// classes a vector has K - 1 of K (K - 1)/2. One that is picked takes a lane's work, where of those that stand in a row 8 to 16
+/// are multiplied at once.
 const RARE: usize = 24;
 
-/// Rows whose kernel values wait in the nearest cache for the coefficients of an output.
+/// Rows whose kernel values wait for the coefficients of an output: of thousands of vectors some 100 kB, for L2.
 const AT_ONCE: usize = 8;
 
 /// The coefficients that are not 0, output after output.
