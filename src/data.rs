@@ -203,6 +203,37 @@ impl<S: Scalar> Row<'_, S> {
         inside
     }
 
+    /// The features that are not 0 with their columns, in rising order, a column that occurs twice once.
+    pub(crate) fn nonzeros(self) -> Vec<(usize, S)> {
+        let mut entries = Vec::new();
+        self.for_each(|j, x| entries.push((j, S::from_f64(x))));
+        entries.sort_by_key(|entry: &(usize, S)| entry.0);
+        entries.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = S::from_f64(kept.1.to_f64() + next.1.to_f64());
+            }
+            same
+        });
+        entries.retain(|entry| entry.1 != S::default());
+        entries
+    }
+
+    /// Whether these are its [`nonzeros`](Row::nonzeros).
+    pub(crate) fn stores(self, nonzeros: &[(usize, S)]) -> bool {
+        let (mut at, mut before, mut same, mut plain) = (0, None, true, true);
+        self.for_each(|j, x| {
+            plain &= before.is_none_or(|before| before < j);
+            before = Some(j);
+            if x != 0.0 {
+                same &= nonzeros.get(at).is_some_and(|own| own.0 == j && own.1.to_f64() == x);
+                at += 1;
+            }
+        });
+        // In another order, or with a column that occurs twice, it may be the same row all the same.
+        if plain { same && at == nonzeros.len() } else { self.nonzeros() == nonzeros }
+    }
+
     /// Makes this row, into a block that holds zeros there, the vector of a lane. Column indices outside the
     /// block are passed over.
     pub fn pack(self, block: &mut [Lanes<S>], lane: usize) {
@@ -559,4 +590,36 @@ pub(crate) fn same_features(want: usize, got: usize) -> Result<(), Error> {
         return Err(Error::shape("X", want, got));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Row;
+
+    #[test]
+    fn rows_of_the_same_features_are_known_in_any_order() {
+        let row = Row::Sparse32(&[1, 4, 7], &[2.0_f32, -1.0, 0.5]);
+        let nonzeros = row.nonzeros();
+        assert_eq!(nonzeros, [(1, 2.0), (4, -1.0), (7, 0.5)]);
+        let same: [(&[i64], &[f32]); 4] = [
+            (&[1, 4, 7], &[2.0, -1.0, 0.5]),
+            (&[7, 1, 4], &[0.5, 2.0, -1.0]),
+            (&[1, 2, 4, 7], &[2.0, 0.0, -1.0, 0.5]),
+            (&[4, 1, 9, 7, 1, 9], &[-1.0, 1.5, 3.0, 0.5, 0.5, -3.0]),
+        ];
+        for (j, x) in same {
+            assert!(Row::Sparse64(j, x).stores(&nonzeros), "{j:?}");
+        }
+        let others: [(&[i64], &[f32]); 5] = [
+            (&[1, 4], &[2.0, -1.0]),
+            (&[1, 4, 8], &[2.0, -1.0, 0.5]),
+            (&[1, 4, 7, 9], &[2.0, -1.0, 0.5, 1.0]),
+            (&[1, 4, 7], &[2.0, -1.0, 0.25]),
+            (&[7, 4, 1, 1], &[0.5, -1.0, 2.0, 1.0]),
+        ];
+        for (j, x) in others {
+            assert!(!Row::Sparse64(j, x).stores(&nonzeros), "{j:?}");
+        }
+        assert!(Row::Dense(&[0.0, 2.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.5_f32]).stores(&nonzeros));
+    }
 }

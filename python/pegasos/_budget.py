@@ -98,8 +98,9 @@ class Budget(Room):
         for left in reversed(range(rounds)):
             self._place(run, data, order)
             if refine and run.trainer.facts.spans:
-                alphas = np.array([machine._choice("alpha")])
-                machine._solve(run, data, alphas, last=left == 0, stacklevel=7)
+                last = left == 0
+                alphas = machine._strengths(data) if last else np.array([machine._choice("alpha")])
+                machine._solve(run, data, alphas, last=last, stacklevel=7)
 
     def most_parts(self) -> int:
         refine, rounds = self._refits()
@@ -237,6 +238,10 @@ class BudgetedMachine(KernelMachine):
     def _advice(self, data: Data) -> str | None:
         """What to say of the scale of the features."""
         return scale_advice(data.X)
+
+    def _of_fold(self) -> Any:
+        # Of the same kind, though a fold may have so few rows that "auto" would make another machine.
+        return super()._of_fold().set_params(budget=self._choice("budget"))
 
     def _meet_others(self, run: Run) -> None:
         self._room.meet_others(run)

@@ -421,6 +421,10 @@ class Probable(ABC):
         self._scored = later if before is None else before.and_then(later)
         self.__dict__.pop("_calibration", None)
 
+    def _of_fold(self) -> Any:
+        """An estimator like this one, for the rows of a fold."""
+        return unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
+
     def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
         """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
         counts = np.bincount(codes, minlength=len(self.classes_))
@@ -430,7 +434,7 @@ class Probable(ABC):
                 f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
                 f"has not seen, got {fewest} of class {self.classes_[counts.argmin()]!r}"
             )
-        model: Any = unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
+        model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
         # Of every kind that `fit` takes, rows can be picked.

@@ -18,6 +18,7 @@ from pegasos._data import Data, as_data
 from pegasos._machine import Exported, n_outputs
 from pegasos._metric_machine import MetricMachine
 from pegasos._progress import say
+from pegasos._refit import can_hold_out
 from pegasos._run import Run
 from pegasos._stream import Stream
 from pegasos._types import (
@@ -36,11 +37,14 @@ from pegasos._types import (
 from pegasos._unlimited import Unlimited
 
 
-#: Of more rows no exact machine is made unless it is asked for: where labels are noisy 50,000 take some twenty seconds.
-MOST_EXACT = 50_000
+#: Of more rows no exact machine is made unless it is asked for: where labels are noisy 100,000 dense ones of some thirty features
+#: take about a minute. Kernel values of sparse rows take far longer.
+MOST_EXACT = 100_000
+MOST_EXACT_SPARSE = 50_000
 
-#: The budget of those.
+#: The budget of those, and the C of which their refit takes the best: so few vectors keep a model simple by themselves.
 MANY_VECTORS = 1000
+MANY_C = (1.0, 10.0, 100.0)
 
 #: Sparse rows of more features are not merged, as mergers are dense.
 MOST_MERGED = 4096
@@ -83,7 +87,9 @@ class KernelPegasosClassifier(MetricMachine):
         n^3/3 multiplications in double precision.
     alpha : float or "auto", default="auto"
         Strength of the regularisation, > 0: the papers' lambda. In terms of ``SVC``,
-        ``C = 1/(alpha n_samples)``. "auto" is C = 1, ``1/n_samples``; 1e-4 where training begins by ``partial_fit``.
+        ``C = 1/(alpha n_samples)``. "auto" is C = 1, ``1/n_samples``; 1e-4 where training begins by ``partial_fit``. Where
+        ``budget="auto"`` sets a budget, the refit at its end has a C of 1, 10 or 100, whichever is right most often on a
+        tenth of the rows that is held out: ``refit_path_`` tells.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is ``1/(n_features X.var())``, "auto" ``1/n_features``; of the first batch, where
         training begins by ``partial_fit``.
@@ -103,7 +109,8 @@ class KernelPegasosClassifier(MetricMachine):
         the next metric. They end after two that are no better than the best before.
     budget : int, None or "auto", default="auto"
         The most support vectors there may ever be: the papers' B. None: every violator becomes one. "auto" is None, but
-        where ``fit`` has more than 50,000 rows of features and ``solver="auto"``: there it is 1000.
+        where ``fit`` has more than 100,000 rows of features (50,000 sparse ones), those without weight not counted, and
+        ``solver="auto"``: there it is 1000.
     maintenance : {"auto", "merge", "project", "remove", "random"}, default="auto"
         What happens when there is one too many, so that ``w`` changes least. "auto" is "merge" for ``kernel="rbf"``,
         "project" for others and for sparse rows of more than 4096 features. "merge": the one with the
@@ -254,8 +261,8 @@ class KernelPegasosClassifier(MetricMachine):
         for), "kind" of metric, "power" (nan for the latter), "width" (a factor of gamma), "alpha", and "accuracy" on the rows
         that are held out.
     refit_path_ : dict of ndarray
-        Only after ``refit`` with several alphas: "alpha", in descending order, "accuracy" on rows held out, and
-        "accuracies" by split.
+        Only after ``refit`` with several alphas, or a ``fit`` for which ``budget="auto"`` has set a budget: "alpha", in
+        descending order, "accuracy" on rows held out, and "accuracies" by split.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -582,10 +589,13 @@ class KernelPegasosClassifier(MetricMachine):
         budget = self.budget
         if budget == "auto":
             finite = isinstance(self.kernel, str) and self.kernel not in ("precomputed", "linear")
-            many = not stream and data.n > MOST_EXACT and finite and self.solver == "auto"
+            n = data.n if data.weight is None else int(np.count_nonzero(data.weight))
+            most = MOST_EXACT_SPARSE if issparse(data.X) else MOST_EXACT
+            many = not stream and n > most and finite and self.solver == "auto"
             budget = MANY_VECTORS if many else None
             if many and self.verbose and not self._decided:
-                say(f"budget='auto' is {budget} for {data.n} rows, more than {MOST_EXACT}; None is exact")
+                chosen = ", with the best of several alphas" if self.alpha == "auto" else ""
+                say(f"budget='auto' is {budget} for {n} rows, more than {most}{chosen}; None is exact")
         ascends = self.solver != "pegasos" and self._dual_obstacle() is None and self.kernel != "sigmoid"
         exact = budget is None and ascends and not stream
         jointly = n_classes > 2 and self.multi_class == "crammer_singer"
@@ -595,6 +605,12 @@ class KernelPegasosClassifier(MetricMachine):
             "maintenance": "merge" if self.kernel == "rbf" and not wide else "project",
             "fit_intercept": exact and not jointly,
         }
+
+    def _strengths(self, data: Data) -> np.ndarray:
+        found = super()._strengths(data)
+        # One that came with a metric was chosen already.
+        free = self.budget == "auto" and self.alpha == "auto" and (self._learned is None or self._learned.c is None)
+        return found / np.array(MANY_C) if free and can_hold_out(data.codes) else found
 
     def _note(self, run: Run, classes: np.ndarray) -> None:
         super()._note(run, classes)

@@ -340,6 +340,8 @@ def _encode_classes(classes: np.ndarray) -> dict[str, Any]:
     kind, values = classes.dtype.kind, classes.tolist()
     if kind == "U" or (kind == "O" and all(isinstance(value, str) for value in values)):
         return {"dtype": "object" if kind == "O" else "str", "values": values}
+    if kind == "u" and max(values) >= 2**63:
+        raise ValueError(f"classes_ must be below 2**63 to be saved, got {max(values)}")
     if kind in "biu" or (kind == "f" and classes.dtype.itemsize <= 8):
         return {"dtype": classes.dtype.name, "values": values}
     raise ValueError(f"classes_ must be numbers or strings to be saved, got {classes!r}")

@@ -142,7 +142,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
             "by whatever does better, if anything does; takes ten fits more or so"),
         Option("--budget B", "budget", _BUDGET, (None, "auto"),
             "the most support vectors there may be: constant time and memory, however many the examples; 'none' "
-            "keeps all, 'auto' up to 50,000 examples and 1000 for more"),
+            "keeps all, 'auto' up to 100,000 examples (50,000 sparse ones) and 1000 for more"),
         Option("--maintenance", "maintenance", ["auto", "merge", "project", "random", "remove"], (None, "auto"),
             "what happens to a support vector too many: it is merged with another, projected onto the others, or one "
             "is removed"),

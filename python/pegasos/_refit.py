@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import Interrupted, warn_of_gap
@@ -142,6 +142,13 @@ class RefittedMachine(BudgetedMachine):
             tasks.over(dict)
         return self
 
+    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
+        path = getattr(self, "refit_path_", None)
+        if refit is None and path is not None:
+            # As the fit has chosen.
+            refit = float(path["alpha"][path["accuracy"].argmax()])
+        super()._score_folds(X, codes, sample_weight, seed, refit)
+
     def _calibrate_refit(self, X: Any, codes: np.ndarray, sample_weight: Any, alpha: float) -> None:
         """Learns probabilities of the refitted model, where there are examples to learn them from."""
         if np.bincount(codes, minlength=len(self.classes_)).min() < 2:
@@ -161,6 +168,10 @@ class RefittedMachine(BudgetedMachine):
     @abstractmethod
     def _learn_again(self, run: Run, data: Data) -> Data:
         """The trainer in a metric that is learned from it; the rows, in that."""
+
+    def _strengths(self, data: Data) -> np.ndarray:
+        """The alphas of the refit at the end of ``fit``, in descending order."""
+        return np.array([float(self._choice("alpha"))])
 
     def _solve(
         self,
@@ -232,12 +243,14 @@ class RefittedMachine(BudgetedMachine):
         codes, weight = data.codes, data.weight
         weight = np.ones(data.n) if weight is None else weight
         if cv is None:
-            if np.ceil(_HELD_OUT * data.n) < len(np.unique(codes)):
+            if not can_hold_out(codes):
                 raise ValueError(
                     f"of {data.n} rows a tenth is too few to hold out some of each of {len(np.unique(codes))} classes; give "
                     "cv, or one alpha"
                 )
-            cv = StratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
+            # A class of one example is in one part, whichever that is.
+            way = ShuffleSplit if np.bincount(np.unique(codes, return_inverse=True)[1]).min() < 2 else StratifiedShuffleSplit
+            cv = way(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
         splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
         if not splits:
             raise ValueError(f"cv must hold out some rows once at least, got {cv!r}")
@@ -318,6 +331,11 @@ class RefittedMachine(BudgetedMachine):
         if extra["path"]:
             self.refit_path_ = {name: np.array(values, float) for name, values in extra["path"].items()}
         super()._check_restored(extra)
+
+
+def can_hold_out(codes: np.ndarray) -> bool:
+    """Whether a tenth of these examples may be of every class."""
+    return bool(np.ceil(_HELD_OUT * len(codes)) >= len(np.unique(codes)))
 
 
 def _descending(alpha: Any) -> np.ndarray:

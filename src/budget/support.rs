@@ -236,15 +236,15 @@ impl<S: Scalar> Support<S> {
     /// Which vector has just these features.
     pub fn find(&self, x: Row<'_, S>) -> Option<usize> {
         let norm2 = S::from_f64(x.norm2());
-        let mut features: Option<Vec<S>> = None;
+        let (mut features, mut stored) = (None, None);
         positions(&self.norms, |norm| *norm == norm2).find(|&slot| {
             if self.holes.contains(&slot) {
                 return false;
             }
-            let features = features.get_or_insert_with(|| self.features_of(x));
             match self.row(slot) {
-                Row::Dense(own) => own == features,
-                own => self.features_of(own) == *features,
+                Row::Dense(own) => own == *features.get_or_insert_with(|| self.features_of(x)),
+                // Of rows of length 1 every vector has this norm: none is written out for that, feature by feature.
+                own => own.stores(stored.get_or_insert_with(|| x.nonzeros())),
             }
         })
     }

@@ -396,7 +396,7 @@ fn check_seal(text: &str) -> Result<(), Error> {
 /// as it stands.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A link stays one.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = &behind_links(path);
     if path.metadata().is_ok_and(|about| !about.is_file()) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
@@ -421,6 +421,23 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         drop(std::fs::remove_file(&temporary));
     }
     written
+}
+
+/// Links that are followed one after the other, as many as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// Where links lead, whether there is anything or not.
+fn behind_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let Ok(target) = path.read_link() else {
+                break;
+            };
+            path = path.parent().unwrap_or(Path::new("")).join(target);
+        }
+        path
+    })
 }
 
 /// A new file that is locked while somebody writes to it.

@@ -336,6 +336,7 @@ pub(super) fn restore(Content { text, tensors }: Content) -> Result<Model, Error
     let outputs = outputs_of(k, pairs);
     let params = object(&entries, "params")?;
     let params = params.ok_or_else(|| broken("it has no entry \"params\""))?;
+    let made_with = object(&entries, "made_with")?;
     let stored = object(&entries, "calibration")?;
     let stored: Option<StoredMap> = stored.map_or(Ok(None), |stored| entry(stored, "map"))?;
     let calibration = match stored {
@@ -345,7 +346,9 @@ pub(super) fn restore(Content { text, tensors }: Content) -> Result<Model, Error
         }
         None => {
             let calibrated = params.get("calibration").is_some_and(|method| !method.is_null());
-            let log_loss = params.get("loss").and_then(Value::as_str) == Some("log_loss");
+            // That of the scores that there are, not one that was set since.
+            let loss = made_with.and_then(|made| made.get("loss")).or_else(|| params.get("loss"));
+            let log_loss = loss.and_then(Value::as_str) == Some("log_loss");
             (log_loss && !calibrated).then(|| Calibration::of_log_loss(outputs))
         }
     };

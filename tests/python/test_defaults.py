@@ -13,6 +13,7 @@ from sklearn.datasets import (
     make_classification,
     make_gaussian_quantiles,
     make_hastie_10_2,
+    make_moons,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -28,8 +29,9 @@ from pegasos import (
     OnlineGradientClassifier,
     PegasosClassifier,
     PegasosClassifierCV,
+    _kernel,
 )
-from pegasos._kernel import MANY_VECTORS, MOST_EXACT
+from pegasos._kernel import MANY_C, MANY_VECTORS, MOST_EXACT
 from pegasos.datasets import make_checkerboard
 from pegasos.io import load, save
 
@@ -107,9 +109,52 @@ def test_large_sets_get_a_budget(capsys):
     assert model.budget_ == MANY_VECTORS == len(model.support_vectors_)
     assert model.score(X[:5000], y[:5000]) > 0.98
     assert f"budget='auto' is {MANY_VECTORS} for {MOST_EXACT + 1} rows" in capsys.readouterr().err
+    assert model.refit_path_["alpha"] == pytest.approx(model.alpha_ / np.array(MANY_C))
     # A smaller one is exact again, whatever was decided before.
     model.fit(X[:500], y[:500])
     assert model.budget_ is None and model.intercept_ != 0.0
+    assert not hasattr(model, "refit_path_")
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """A set of 300 rows, which are many; noise that a machine without a budget would fit."""
+    for name in ("MOST_EXACT", "MOST_EXACT_SPARSE"):
+        monkeypatch.setattr(_kernel, name, 299)
+    monkeypatch.setattr(_kernel, "MANY_VECTORS", 30)
+    return make_moons(300, noise=0.3, random_state=0)
+
+
+def test_a_budget_by_default_has_the_alpha_that_does_best(few_are_many):
+    X, y = few_are_many
+    model = KernelPegasosClassifier(random_state=0).fit(X, y)
+    path = model.refit_path_
+    assert path["alpha"] == pytest.approx([1 / 300, 1 / 3000, 1 / 30000])
+    by_hand = KernelPegasosClassifier(budget=30, random_state=0).fit(X, y).refit(X, y, alpha=path["alpha"])
+    assert np.array_equal(path["accuracy"], by_hand.refit_path_["accuracy"])
+    assert np.array_equal(model.decision_function(X), by_hand.decision_function(X))
+    assert model.alpha_ == 1 / 300
+    # Not where somebody has said which, or how large the budget is.
+    for params in ({"alpha": 1 / 300}, {"budget": 30}, {"refine": False}):
+        assert not hasattr(KernelPegasosClassifier(random_state=0, **params).fit(X, y), "refit_path_")
+    # Rows without weight are none; of what is left there may be one of a class, or too few of each.
+    weights = np.ones(300)
+    weights[0] = 0.0
+    assert KernelPegasosClassifier(random_state=0).fit(X, y, weights).budget_ is None
+    rare = np.where(np.arange(300) == 7, 2, y)
+    for labels in (rare, np.arange(300) // 2):
+        found = KernelPegasosClassifier(multi_class="crammer_singer", random_state=0).fit(X, labels)
+        assert found.budget_ == 30 and hasattr(found, "refit_path_") == (labels is rare)
+
+
+def test_folds_are_of_the_same_kind(few_are_many):
+    """Probabilities are learned from machines like the one that has them, with its alpha."""
+    X, y = few_are_many
+    model = KernelPegasosClassifier(calibration="sigmoid", random_state=0).fit(X, y)
+    path = model.refit_path_
+    best = path["alpha"][path["accuracy"].argmax()]
+    by_hand = KernelPegasosClassifier(budget=30, calibration="sigmoid", random_state=0).fit(X, y).refit(X, y, alpha=best)
+    assert np.array_equal(model._scored.scores, by_hand._scored.scores)
 
 
 def test_a_budget_has_no_intercept():

@@ -274,6 +274,13 @@ fn links_and_devices_stay() {
     std::os::unix::fs::symlink(&real, &link).unwrap();
     model.save(&link).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
+    // One that leads to nothing yet, by way of another.
+    let (first, second) = (folder.0.join("first"), folder.0.join("second"));
+    std::os::unix::fs::symlink("second", &first).unwrap();
+    std::os::unix::fs::symlink(folder.0.join("new"), &second).unwrap();
+    model.save(&first).unwrap();
+    assert!(first.is_symlink() && second.is_symlink() && !folder.0.join("new").is_symlink());
+    assert_eq!(Model::load(folder.0.join("new")).unwrap().text(), model.text());
     model.save("/dev/null").unwrap();
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
     assert!(matches!(Model::load("/dev/null").unwrap_err().kind(), ErrorKind::File { .. }));
