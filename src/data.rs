@@ -291,6 +291,13 @@ impl<S> OwnedRow<S> {
             OwnedRow::Sparse { indices, values } => Row::Sparse64(indices, values),
         }
     }
+
+    /// How many features it holds.
+    pub(crate) fn stored(&self) -> usize {
+        match self {
+            OwnedRow::Dense(values) | OwnedRow::Sparse { values, .. } => values.len(),
+        }
+    }
 }
 
 /// A matrix of examples, rows by number: a view of the caller's arrays. Made from a [`Dense`] or a [`Csr`], or by

@@ -256,7 +256,10 @@ impl<S: Scalar> Factor<S> {
         let stride = n.next_multiple_of(WIDTH);
         // The inverse, its transpose and the blocks of the span; the landmarks, packed, and wide.
         memory::check::<[f64; 3]>("the basis of the span", &[n, stride])?;
-        memory::check::<[f64; 3]>("the landmarks", &[n, n_features])?;
+        let all = n.saturating_mul(n_features);
+        let numbers = if none.are_packed() { all } else { rows.iter().map(OwnedRow::stored).sum() };
+        memory::check::<[f64; 3]>("the landmarks", &[numbers])?;
+        none.check_room(n)?;
         Ok(Factor {
             kernel,
             none,

@@ -170,6 +170,15 @@ impl<S: Scalar> Vectors<S> {
         self.n_features
     }
 
+    /// About how many multiplications a product with one of them takes.
+    pub(crate) fn length(&self) -> usize {
+        match &self.store {
+            Store::Packed(_) => self.n_features,
+            Store::Sparse { indices, .. } => indices.len().div_ceil(self.len.max(1)),
+            Store::Columns(_) => 1,
+        }
+    }
+
     /// Appends row `i` of a matrix.
     pub(crate) fn push(&mut self, i: usize, row: Row<'_, S>) {
         let slot = self.len;
@@ -270,11 +279,11 @@ impl<S: Scalar> Vectors<S> {
         }
     }
 
-    /// `<x, vector k>` for all of them, for a row that may be of no matrix at hand.
-    pub(crate) fn products_of(&self, row: Row<'_, S>, out: &mut Vec<S>) {
+    /// `<x, vector k>` for all of them, for a row that may be of no matrix at hand; `zeros` is room, and zeros, between calls.
+    pub(crate) fn products_of(&self, row: Row<'_, S>, zeros: &mut Vec<S>, out: &mut Vec<S>) {
         out.clear();
         out.resize(self.len.next_multiple_of(WIDTH), S::default());
-        self.products_with(row, 0..self.len, &mut Vec::new(), out);
+        self.products_with(row, 0..self.len, zeros, out);
         out.truncate(self.len);
     }
 
@@ -299,7 +308,7 @@ impl<S: Scalar> Vectors<S> {
 
     /// Kernel values of a row with all vectors; it may be of no matrix at hand.
     pub(crate) fn kernel_values_of(&self, kernel: Kernel, x: Row<'_, S>, out: &mut Vec<S>) {
-        self.products_of(x, out);
+        self.products_of(x, &mut Vec::new(), out);
         self.map(kernel, x, 0..self.len, out);
     }
 

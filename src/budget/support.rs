@@ -381,7 +381,8 @@ impl<S: Scalar> Support<S> {
         k.resize(self.slots(), empty);
         distances.resize(self.slots(), empty);
         let xx = lane_norms(vectors);
-        let rows = (TASK / WIDTH / self.n_features).max(1).next_multiple_of(4 * TILE);
+        // Every task writes a wide sparse row out: to some long ones it is nothing.
+        let rows = (TASK / WIDTH / vectors.length().max(1)).max(1).next_multiple_of(4 * TILE);
         let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
         side_by_side(&mut tasks, |task, (k, distances)| {
             let slots = task * rows..task * rows + k.len();

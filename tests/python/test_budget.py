@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import budget_oracle
-from pegasos import ProjectronClassifier, load, save
+from pegasos import KernelPegasosClassifier, ProjectronClassifier, load, save
 from pegasos.datasets import make_checkerboard, make_waveform
 
 # The papers' machine is one pass, and says that it is far from the optimum.
@@ -455,3 +455,15 @@ def test_who_is_stored_goes_on_as_who_was_not(maintenance, tmp_path):
     want = model.partial_fit(X[200:], y[200:]).decision_function(X)
     for other in others:
         assert_allclose(other.partial_fit(X[200:], y[200:]).decision_function(X), want, rtol=1e-9, atol=1e-9)
+
+
+def test_wide_sparse_rows_take_what_they_store():
+    """Vectors of four million columns, written out, would take 29 GB in a refit. They are known when they come again."""
+    columns = np.random.default_rng(0).integers(0, 4_000_000, (300, 5))
+    y = np.arange(300) % 2
+    values = np.full(1500, 0.2**0.5, np.float32)
+    X = sparse.csr_matrix((values, columns.ravel(), np.arange(0, 1501, 5)), shape=(300, 4_000_000))
+    rows = np.r_[:300, :50]
+    model = KernelPegasosClassifier(budget=400, gamma=5.0, alpha=1e-3, random_state=0).fit(X[rows], y[rows])
+    assert 250 < model.support_vectors_.shape[0] <= 300 and model.duality_gap_ <= 1e-3 * model.objective_
+    assert model.score(X, y) == 1.0
