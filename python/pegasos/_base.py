@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._calibration import Probable, weights_of
-from pegasos._callbacks import CallbackSupport, Tasks, put_back
+from pegasos._callbacks import CallbackSupport, Tasks, tell_of
 from pegasos._core import Fit
 from pegasos._data import (
     Data,
@@ -176,7 +176,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         float
             The accuracy, in [0, 1].
         """
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, from_arrow(y, "y"), from_arrow(sample_weight, "sample_weight")))
 
     # -- input
 
@@ -225,19 +225,26 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         return as_data(X, codes, weight), classes
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Puts the attributes back if the call fails: a model in use stays as it was."""
-        before = self.__dict__.copy()
+    def _all_or_nothing(self) -> Iterator[Self]:
+        """A twin to learn in the estimator's stead, of which that takes the attributes, all at once, when it has learned.
+
+        If it fails nothing has changed; and who predicts meanwhile finds a model that is whole.
+        """
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         try:
-            yield
+            yield twin
         except BaseException as error:
-            if not isinstance(error, Interrupted):
-                put_back(self, before)
+            if isinstance(error, Interrupted):
+                self.__dict__ = twin.__dict__
+            else:
+                tell_of(twin, self)
                 if hasattr(self, "_trainer") and self._trainer.facts.t != self.t_:
                     # One that learns in place, stopped by what nothing could foresee: steps that stand.
                     self.t_ = self._trainer.facts.t
                     self._export()
             raise
+        self.__dict__ = twin.__dict__
 
     @contextmanager
     def _learning(self, run: Run, X: Any, classes: np.ndarray) -> Iterator[None]:
@@ -260,7 +267,8 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         # Who knows one class has learned nothing.
         going_on = self.warm_start and hasattr(self, "_trainer") and len(self.classes_) > 1
         known = self.classes_ if going_on else None
-        X = from_arrow(X, "X")
+        # Calibration and callbacks look at them again.
+        X, y, sample_weight = from_arrow(X, "X"), from_arrow(y, "y"), from_arrow(sample_weight, "sample_weight")
         data, classes = self._examples(X, y, sample_weight, known, reset=not going_on)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int64).max, dtype=np.int64))
@@ -388,7 +396,8 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         first = not hasattr(self, "_trainer")
-        stream = Stream.of_call(self._met(), classes)
+        sample_weight = from_arrow(sample_weight, "sample_weight")
+        stream = Stream.of_call(self._met(), from_arrow(classes, "classes"))
         data, classes = self._examples(X, y, sample_weight, None, reset=first, stream=stream)
         with explaining(data.X, self):
             if first:

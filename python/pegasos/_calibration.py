@@ -17,11 +17,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._callbacks import unwatched
+from pegasos._data import validated
 from pegasos._types import available_if
 
 if TYPE_CHECKING:
@@ -312,7 +312,10 @@ def most_rows(n_scores: int) -> int:
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    if estimator.calibration is None and getattr(estimator, "loss", "hinge") != "log_loss":
+    # That of the scores that there are, not one that was set since.
+    made_with = estimator.__dict__.get("_made_with", {})
+    loss = made_with.get("loss", getattr(estimator, "loss", "hinge"))
+    if estimator.calibration is None and loss != "log_loss":
         raise AttributeError(
             f"probabilities need calibration={' or '.join(map(repr, METHODS))}, or a linear model with loss='log_loss'"
         )
@@ -437,8 +440,8 @@ class Probable(ABC):
         model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
-        # Of every kind that `fit` takes, rows can be picked.
-        X = np.asarray(X) if isinstance(X, memoryview) else indexable(X)[0]
+        # Of every kind that `fit` takes, rows can be picked then.
+        X = validated(model, X, dtype=[np.float64, np.float32], reset=True, finite=False)
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
         weight = weights_of(sample_weight, len(codes))
         scores: np.ndarray | None = None

@@ -34,6 +34,11 @@ else:
 _OF_THE_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
+def tell_of(twin: Any, estimator: Any) -> None:
+    """Has an estimator tell its callbacks that the fit of its twin is over, which failed."""
+    estimator.__dict__.update((name, twin.__dict__[name]) for name in _OF_THE_FIT if name in twin.__dict__)
+
+
 def put_back(estimator: Any, attributes: dict[str, Any]) -> None:
     """Gives an estimator the attributes that it had before a fit that failed, of which callbacks are still to be told."""
     kept = {name: value for name, value in estimator.__dict__.items() if name in _OF_THE_FIT}

@@ -196,8 +196,8 @@ def _csr(kind: type, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, 
 
 
 def with_stored(X: Any, data: np.ndarray) -> Any:
-    """A CSR matrix like this one, with other numbers in the same places."""
-    return _csr(type(X), data, X.indices, X.indptr, X.shape)
+    """A CSR matrix like this one, with other numbers in the same places, of which the arrays may have some to spare."""
+    return _csr(type(X), data, X.indices[: len(data)], X.indptr, X.shape)
 
 
 def _to_csr(X: Any) -> Any:

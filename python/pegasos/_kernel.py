@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -36,6 +36,9 @@ from pegasos._types import (
 )
 from pegasos._unlimited import Unlimited
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 #: Of more rows no exact machine is made unless it is asked for: where labels are noisy 100,000 dense ones of some thirty features
 #: take about a minute. Kernel values of sparse rows take far longer.
@@ -55,6 +58,19 @@ def _intercept(trainer: Trainer, coefs: np.ndarray) -> np.ndarray:
     constant = trainer.made.params.get("constant", 0.0)
     found: np.ndarray = coefs.sum(axis=1, dtype=np.float64) * constant**2
     return found.astype(coefs.dtype)
+
+
+def _gram(kernel: Callable[[Any, Any], Any], X: Any, Z: Any) -> np.ndarray:
+    """Kernel values by a callable."""
+    gram = np.asarray(kernel(X, Z))
+    if gram.shape != (X.shape[0], Z.shape[0]):
+        raise ValueError(
+            f"kernel must return an array of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
+        )
+    if gram.dtype.kind not in "biuf":
+        raise ValueError(f"kernel must return real numbers, got dtype {gram.dtype}")
+    assert_all_finite(gram, input_name="the kernel's values")
+    return np.require(gram, X.dtype, ["C"])
 
 
 class KernelPegasosClassifier(MetricMachine):
@@ -463,9 +479,10 @@ class KernelPegasosClassifier(MetricMachine):
     @property
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
-        if callable(self.kernel):
-            return self._fitted_X[self._arrays().result[1]]
-        return np.empty((0, 0)) if self.kernel == "precomputed" else super().support_vectors_
+        rows, kernel = self._arrays().result[1], self._made_with["kernel"]
+        if callable(kernel):
+            return self._fitted_X[rows]
+        return np.empty((0, 0)) if kernel == "precomputed" else super().support_vectors_
 
     @property
     def intercept_(self) -> np.ndarray:
@@ -524,13 +541,16 @@ class KernelPegasosClassifier(MetricMachine):
         stream: Stream | None = None,
     ) -> tuple[Data, np.ndarray]:
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
+        if reset:
+            # Those of a fit with another kernel.
+            self.__dict__.pop("_fitted_X", None)
         if callable(self.kernel):
             # Against the rows of the first fit: what the coefficients are for.
             # A copy: whoever changes X later must not change the model.
             data = self._for_callable(data)
             fitted = data.X if reset else self._same_rows(data.X)
             assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
-            data, self._fitted_X = as_data(self._gram(data.X, fitted), data.codes, data.weight), fitted
+            data, self._fitted_X = as_data(_gram(self.kernel, data.X, fitted), data.codes, data.weight), fitted
         if not isinstance(self.kernel, str) or self.kernel == "precomputed":
             n_rows, n_columns = data.X.shape
             if n_rows != n_columns:
@@ -554,21 +574,10 @@ class KernelPegasosClassifier(MetricMachine):
         data.norms()
         return data
 
-    def _gram(self, X: Any, Z: Any) -> np.ndarray:
-        """Kernel values by a callable."""
-        assert callable(self.kernel)
-        gram = np.asarray(self.kernel(X, Z))
-        if gram.shape != (X.shape[0], Z.shape[0]):
-            raise ValueError(
-                f"kernel must return an array of shape {(X.shape[0], Z.shape[0])}, got {gram.shape}"
-            )
-        if gram.dtype.kind not in "biuf":
-            raise ValueError(f"kernel must return real numbers, got dtype {gram.dtype}")
-        assert_all_finite(gram, input_name="the kernel's values")
-        return np.require(gram, X.dtype, ["C"])
-
     def _scores(self, trainer: Trainer, X: Any) -> np.ndarray:
-        if not callable(self.kernel):
+        # Not one that was set since.
+        kernel = self._made_with["kernel"]
+        if not callable(kernel):
             return super()._scores(trainer, X)
         X = self._for_callable(as_data(X)).X
         coefs, rows, _ = Exported(trainer, 0, False, n_outputs(trainer)).result
@@ -576,7 +585,7 @@ class KernelPegasosClassifier(MetricMachine):
         # So that memory stays bounded.
         step = max(1, 2**22 // max(1, coefs.shape[1]))
         for start in range(0, X.shape[0], step):
-            parts.append(self._gram(X[start : start + step], vectors) @ coefs.T + _intercept(trainer, coefs))
+            parts.append(_gram(kernel, X[start : start + step], vectors) @ coefs.T + _intercept(trainer, coefs))
         scores = np.concatenate(parts).astype(trainer.made.dtype, copy=False)
         assert_all_finite(scores, input_name="the scores of X")
         return scores.ravel() if scores.shape[1] == 1 else scores

@@ -426,9 +426,10 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         MemoryError
             If there is not enough memory. The estimator is as it was before.
         """
-        with self._all_or_nothing():
-            self._is_sparsified = False
-            return self._fit(X, y, sample_weight, X_val, y_val)
+        with self._all_or_nothing() as twin:
+            twin._is_sparsified = False
+            twin._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
     @checked
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -462,8 +463,9 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
             If there is not enough memory. Nothing was learned then.
         """
         refuse_stream(self)
-        with self._all_or_nothing():
-            return self._partial_fit(X, y, classes, sample_weight)
+        with self._all_or_nothing() as twin:
+            twin._partial_fit(X, y, classes, sample_weight)
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, ``X @ coef_.T + intercept_``, on ``n_jobs`` threads.

@@ -155,8 +155,9 @@ class KernelMachine(_PegasosBase):
         MemoryError
             If there is not enough memory. The estimator is as it was before.
         """
-        with self._all_or_nothing():
-            return self._fit(X, y, sample_weight)
+        with self._all_or_nothing() as twin:
+            twin._fit(X, y, sample_weight)
+        return self
 
     @available_if(_goes_on)
     @checked
@@ -190,8 +191,9 @@ class KernelMachine(_PegasosBase):
         MemoryError
             If there is not enough memory for more support vectors. The steps before it stand, ``t_`` says how many.
         """
-        with self._all_or_nothing():
-            return self._partial_fit(X, y, classes, sample_weight)
+        with self._all_or_nothing() as twin:
+            twin._partial_fit(X, y, classes, sample_weight)
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes.

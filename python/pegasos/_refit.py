@@ -14,7 +14,7 @@ from pegasos._base import Interrupted, warn_of_gap
 from pegasos._budget import BudgetedMachine
 from pegasos._callbacks import Tasks
 from pegasos._core import Refit
-from pegasos._data import Data, explaining
+from pegasos._data import Data, explaining, from_arrow
 from pegasos._linear import PegasosClassifier
 from pegasos._run import Run, cache_bytes
 from pegasos._stream import Stream
@@ -118,27 +118,30 @@ class RefittedMachine(BudgetedMachine):
         alphas = _descending(self._choice("alpha") if alpha is None else alpha)
         if cv is not None and alphas.size == 1:
             raise ValueError(f"cv chooses among several alphas, got {alpha!r}")
-        with self._all_or_nothing():
+        with self._all_or_nothing() as twin:
             if y is None:
                 if alphas.size > 1 or sample_weight is not None or learn_metric:
                     raise ValueError(
                         "a stream of batches is read once, for one alpha, with sample_weight among the batches, and with "
                         "the metric as it is"
                     )
-                return self._refit_stream(X, float(alphas[0]))
-            data, classes = self._examples(X, y, sample_weight, self.classes_, reset=False)
+                twin._refit_stream(X, float(alphas[0]))
+                return self
+            # Calibration and callbacks look at them again.
+            X, y, sample_weight = from_arrow(X, "X"), from_arrow(y, "y"), from_arrow(sample_weight, "sample_weight")
+            data, classes = twin._examples(X, y, sample_weight, twin.classes_, reset=False)
             # A copy, as the model must stay whole if this fails.
-            run = Run(self._own_trainer(data), self._seed, self._epoch, bar=self._bar())
-            tasks = Tasks.of(self, X, y, sample_weight, name="refit", most=0)
-            with self._learning(run, data.X, classes):
+            run = Run(twin._own_trainer(data), twin._seed, twin._epoch, bar=twin._bar())
+            tasks = Tasks.of(twin, X, y, sample_weight, name="refit", most=0)
+            with twin._learning(run, data.X, classes):
                 data.examples.check()
                 if learn_metric:
-                    data = self._learn_again(run, data)
-                best = self._solve(run, data, alphas, cv, stacklevel=4)
+                    data = twin._learn_again(run, data)
+                best = twin._solve(run, data, alphas, cv, stacklevel=4)
             # Those of the model as it was.
-            self._forget_scores()
-            if self.calibration is not None:
-                self._calibrate_refit(X, data.codes, sample_weight, best)
+            twin._forget_scores()
+            if twin.calibration is not None:
+                twin._calibrate_refit(X, data.codes, sample_weight, best)
             tasks.over(dict)
         return self
 

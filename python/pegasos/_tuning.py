@@ -151,7 +151,8 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Self:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         template = self._model(seed)
-        X = from_arrow(X, "X")
+        X, y, groups = from_arrow(X, "X"), from_arrow(y, "y"), from_arrow(groups, "groups")
+        sample_weight = from_arrow(sample_weight, "sample_weight")
         data, classes = template._examples(X, y, sample_weight, None, reset=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(classes)} class")
@@ -170,7 +171,7 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
         looking = tasks.part("search", most=None)
         task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed, looking)
         interrupted, known = False, list(range(len(folds)))
-        with task.bar:
+        with explaining(data.X, self), task.bar:
             task.bar.begin(None)
             try:
                 search = self._search(task)
@@ -416,10 +417,10 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
             The score.
         """
         if sample_weight is not None:
-            params["sample_weight"] = sample_weight
+            params["sample_weight"] = from_arrow(sample_weight, "sample_weight")
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "score", **params).scorer.score
-        return float(self._get_scorer()(self, X, y, **params))
+        return float(self._get_scorer()(self, X, from_arrow(y, "y"), **params))
 
 
 @dataclass

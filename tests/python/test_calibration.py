@@ -4,6 +4,8 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
@@ -13,6 +15,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, LinearSVC
@@ -340,6 +343,31 @@ def test_rows_that_are_no_arrays_are_calibrated(noisy):
     want = made().fit(X, y).predict_proba(X)
     for rows in (memoryview(X), Offers(), X.tolist()):
         assert (made().fit(rows, y).predict_proba(X) == want).all()
+
+
+def test_rows_that_cannot_be_picked_are_calibrated(noisy):
+    X, y = noisy
+    made = lambda **params: KernelPegasosClassifier(calibration="sigmoid", random_state=0, **params)
+    kernel = rbf_kernel(X[:100])
+    want = made(kernel="precomputed").fit(kernel, y[:100]).predict_proba(kernel)
+    frame = pd.DataFrame(kernel).add_prefix("k")
+    assert (made(kernel="precomputed").fit(frame, y[:100]).predict_proba(frame) == want).all()
+    batch = pa.RecordBatch.from_arrays(list(X.T), list("abcdefgh"))
+    assert (made().fit(batch, y).predict_proba(batch) == made().fit(X, y).predict_proba(X)).all()
+    half = sparse.csr_matrix(X.astype("f2").astype(float))
+    want = made().fit(half, y).predict_proba(half)
+    half.data = half.data.astype("f2")
+    assert (made().fit(half, y).predict_proba(half) == want).all()
+
+
+def test_a_loss_that_was_set_later_makes_no_probabilities(noisy, tmp_path):
+    X, y = noisy
+    model = PegasosClassifier("hinge", random_state=0).fit(X, y).set_params(loss="log_loss")
+    pegasos.save(model, tmp_path / "model")
+    for each in (model, copy.copy(model), pegasos.load(tmp_path / "model")):
+        assert not hasattr(each, "predict_proba")
+    assert model.fit(X, y).predict_proba(X).shape == (500, 3)
+    assert (model.set_params(loss="hinge").predict_proba(X).argmax(axis=1) == model.predict(X)).all()
 
 
 @pytest.mark.parametrize("tuned", [False, True])

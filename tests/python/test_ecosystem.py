@@ -21,7 +21,7 @@ from conftest import labelled
 from scipy import sparse
 from sklearn.feature_selection import RFE
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -378,6 +378,34 @@ def test_weights_by_capsule(columns):
     weights = np.linspace(0.0, 2.0, len(y))
     model = PegasosClassifier(random_state=0).fit(X, y, Stream(pa.chunked_array([weights])))
     assert np.array_equal(model.coef_, PegasosClassifier(random_state=0).fit(X, y, weights).coef_)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PegasosClassifier(calibration="sigmoid", random_state=0),
+        lambda: KernelPegasosClassifier(budget=20, calibration="temperature", random_state=0),
+        lambda: PegasosClassifierCV([0.1], cv=GroupKFold(3), random_state=0),
+        lambda: KernelPegasosClassifierCV([0.3], [0.1], budget=20, cv=GroupKFold(3), random_state=0),
+    ],
+)
+def test_columns_by_capsule_go_everywhere(make, columns):
+    (X, _), y = columns[0]["f8"], columns[1]
+    weights, groups = np.linspace(0.0, 2.0, len(y)), np.arange(len(y)) % 5
+    given = lambda values: Stream(pa.chunked_array([values]))
+    tuned = hasattr(make(), "cv")
+    of = {"groups": groups} if tuned else {}
+    model = make().fit(X, given(y), given(weights), **{name: given(values) for name, values in of.items()})
+    plain = make().fit(X, y, weights, **of)
+    assert np.array_equal(model.predict_proba(X), plain.predict_proba(X))
+    assert model.score(X, given(y), given(weights)) == plain.score(X, y, weights)
+    if not tuned:
+        for each, handed in ((model, given), (plain, np.asarray)):
+            each.partial_fit(X, handed(y), classes=handed(np.unique(y)), sample_weight=handed(weights))
+        if hasattr(model, "refit"):
+            model.refit(X, given(y), given(weights))
+            plain.refit(X, y, weights)
+        assert np.array_equal(model.predict_proba(X), plain.predict_proba(X))
 
 
 def test_a_stream_is_read_once(columns):

@@ -21,6 +21,7 @@ from conftest import papers_kernel, papers_linear
 import pegasos
 from pegasos import KernelPegasosClassifier, KernelPegasosClassifierCV, OnlineGradientClassifier, PegasosClassifier, ProjectronClassifier
 from pegasos._data import is_positive, rows_of, sound
+from pegasos._run import Run
 from pegasos._threads import thread_count
 
 ESTIMATORS = {
@@ -288,6 +289,30 @@ def test_rewritten_meanwhile(make, examples):
         stop.set()
         thread.join()
     assert (model.decision_function(X) == before).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *ESTIMATORS.values(),
+        lambda: KernelPegasosClassifier(metric="diagonal", random_state=0),
+        lambda: KernelPegasosClassifier(lambda X, Z: X @ Z.T, random_state=0),
+    ],
+)
+def test_fitted_anew_meanwhile(make, monkeypatch):
+    """Who predicts while another thread fits a model anew finds the one that there was: its metric, rows, features and classes."""
+    X, y = np.random.default_rng(0).normal(size=(60, 6)), np.arange(60) % 2
+    model = make().fit(X, y)
+    before, found, begin = model.decision_function(X), [], Run.begin
+
+    def looks(*args, **params):
+        found.append((model.decision_function(X) == before).all() and model.predict(X).max() == 1)
+        return begin(*args, **params)
+
+    monkeypatch.setattr(Run, "begin", looks)
+    model.fit(X[::2, :4], np.arange(30) % 2 + 7)
+    assert found and all(found)
+    assert model.n_features_in_ == 4 and model.predict(X[:, :4]).min() >= 7
 
 
 @every_estimator

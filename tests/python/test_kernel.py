@@ -536,3 +536,19 @@ def test_distances_that_rounding_hides_are_told(budget):
         assert np.isnan(model.duality_gap_)
         with pytest.raises(ValueError, match="positive semi-definite"):
             KernelPegasosClassifier(gamma=0.1, solver="dual").fit(X + 1e8, y)
+
+
+def test_a_kernel_that_was_set_later_is_for_the_next_fit():
+    X = np.random.default_rng(0).normal(size=(40, 40))
+    y = (X[:, 0] > 0).astype(int)
+    model = KernelPegasosClassifier(lambda X, Z: np.asarray((X @ Z.T).todense() if sparse.issparse(X) else X @ Z.T), random_state=0)
+    model.fit(sparse.csr_matrix(X), y)
+    scores, vectors = model.decision_function(X), model.support_vectors_.toarray()
+    for kernel in ("rbf", "precomputed", lambda X, Z: np.zeros((X.shape[0], Z.shape[0]))):
+        model.set_params(kernel=kernel)
+        assert (model.decision_function(X) == scores).all()
+        assert (model.support_vectors_.toarray() == vectors).all()
+    # And nothing of the rows before is kept then.
+    model.set_params(kernel="rbf").fit(X, y)
+    assert isinstance(model.support_vectors_, np.ndarray)
+    assert vars(model).keys() == vars(KernelPegasosClassifier(random_state=0).fit(X, y)).keys()

@@ -647,3 +647,12 @@ def test_few_sparse_rows(half_tell, metric):
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+def test_sparse_rows_with_room_to_spare():
+    X, y = make_classification(120, 6, random_state=0)
+    X = csr_matrix(X * (abs(X) > 0.5))
+    roomy = X.copy()
+    roomy.data, roomy.indices = np.append(X.data, np.zeros(5)), np.append(X.indices, np.zeros(5, X.indices.dtype))
+    made = lambda: KernelPegasosClassifier(metric="diagonal", random_state=0)
+    assert (made().fit(roomy, y).decision_function(roomy) == made().fit(X, y).decision_function(X)).all()

@@ -520,3 +520,10 @@ def test_nothing_is_left_of_an_earlier_fit():
     kernel = KernelPegasosClassifier(budget=20, random_state=0).fit(X, y).refit(X, y, alpha=[1e-3, 1e-4])
     assert len(kernel.refit_path_["alpha"]) == 2
     assert not hasattr(kernel.set_params(budget=None).fit(X, y), "refit_path_")
+
+
+@pytest.mark.parametrize("make", [pegasos.PegasosClassifierCV, pegasos.KernelPegasosClassifierCV])
+def test_numbers_that_overflow_in_a_search_are_explained(make):
+    X, y = make_classification(60, 4, random_state=0)
+    with pytest.raises(ValueError, match="overflows.*scale the features"):
+        make(cv=3).fit(X, y, np.full(60, 1e300))
