@@ -40,7 +40,7 @@ class _Array:
             raise ValueError(f"{name} is in Fortran order, one column after the other: save np.ascontiguousarray of it")
         self._begin = file.tell()
         self._each = prod(self.shape[1:]) * self.dtype.itemsize
-        if self._begin + prod(self.shape) * self.dtype.itemsize != size:
+        if min(self.shape, default=0) < 0 or self._begin + prod(self.shape) * self.dtype.itemsize != size:
             raise ValueError(f"{name} is damaged: {size} bytes cannot be an array of {self.dtype} {self.shape}")
 
     @property
@@ -114,6 +114,8 @@ class ArraySource(Source):
         with naming(self._path), ExitStack() as stack:
             files = _Files(stack)
             with open(self._path, "rb") as file:
+                if not file.seekable():
+                    raise ValueError("a pipe must be in svmlight's format to be read in batches, not NPY or NPZ")
                 is_archive = file.read(2) == b"PK"
             yield (_of_archive if is_archive else _of_array)(files, self.name, self._label)
 

@@ -348,8 +348,9 @@ class _File:
             return data, y
         indptr = np.zeros(n + 1, np.int64 if count > np.iinfo(np.int32).max else self._rows)
         np.cumsum(lengths, out=indptr[1:])
-        # What somebody has written who means harm.
-        if indptr[-1] != count or (count and indices.view(f"u{indices.itemsize}").max() >= self.n_features):
+        # What somebody has written who means harm. A sum of so many bits is the count only if none of its parts is more,
+        # where that of ``indptr`` may have gone round.
+        if lengths.sum(dtype=np.uint64) != count or (count and indices.view(f"u{indices.itemsize}").max() >= self.n_features):
             raise ValueError(f"{self.path}: it is damaged, remove it")
         return matrix(data, indices.astype(indptr.dtype, copy=False), indptr, self.n_features), y
 

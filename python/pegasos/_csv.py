@@ -211,7 +211,8 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    # To Python 1_2 is a number, to whoever writes tables a name.
+    return "_" not in cell
 
 
 #: So many digits that an int64 may hold it.
@@ -242,6 +243,8 @@ class _CsvRows:
             return
         cells = self.content.features_of(cells)
         try:
+            if "_" in "".join(cells):
+                raise ValueError
             self.values.extend(map(float, cells))
         except ValueError:
             bad = next(k for k, cell in enumerate(cells) if not _is_number(cell))
@@ -309,19 +312,29 @@ class _CsvRows:
         if self.column is None:
             return None
         kinds, codes = list(self.kinds), np.frombuffer(self.codes, np.int64)
-        kind = kind or _kind_of(kinds)
-        if kind == "text":
-            return np.array(kinds)[codes]
-        if kind == "whole":
-            return np.array(list(map(int, kinds)), dtype=np.int64)[codes]
-        y = np.array(list(map(float, kinds)))[codes]
-        if not np.isfinite(y).all():
+        y = typed(kinds, kind or kind_of(kinds))[codes]
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"{self.place(row, self.column)}: the label {y[row]} is not a finite number")
         return y
 
 
-def _kind_of(labels: Iterable[str]) -> str:
+def typed(labels: list[str], kind: str) -> np.ndarray:
+    """Labels of this kind."""
+    if kind == "text":
+        return np.array(labels)
+    if kind == "whole":
+        return np.array(list(map(int, labels)), np.int64)
+    found = np.array(list(map(float, labels)))
+    whole: dict[float, int] = {}
+    for label, number in zip(labels, found.tolist(), strict=True):
+        # Such are names of customers or orders: two of them must not be one.
+        if abs(number) >= 2.0**53 and label.strip().lstrip("+-").isdigit() and whole.setdefault(number, int(label)) != int(label):
+            raise ValueError(f"the labels {whole[number]} and {int(label)} are too large to be told apart as numbers")
+    return found
+
+
+def kind_of(labels: Iterable[str]) -> str:
     """Whether labels are "whole" numbers, "numbers", or "text"."""
     if not all(map(_is_number, labels)):
         return "text"
@@ -457,4 +470,4 @@ class _Kinds:
 
     def kind(self) -> str:
         kinds = ["whole", "numbers", "text"]
-        return max(self._kind, _kind_of(self._known), key=kinds.index)
+        return max(self._kind, kind_of(self._known), key=kinds.index)

@@ -23,7 +23,7 @@ except ImportError:  # Windows, where nobody can remove a file that is open.
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TypeAlias
 
     Path: TypeAlias = str | os.PathLike[str]
@@ -103,12 +103,13 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     ...     os.listdir(folder)
     ['a.txt']
     """
-    target = os.path.realpath(path)
-    exists = os.path.exists(target)
-    if exists and not os.path.isfile(target):
-        with open(target, "wb") as special:
+    if is_special(path):
+        # By this name: that of a pipe behind /dev/stdout or /dev/fd/63 leads nowhere.
+        with open(path, "wb") as special:
             yield special
         return
+    target = os.path.realpath(path)
+    exists = os.path.exists(target)
     own = os.path.join(os.path.dirname(target), f".pegasos-{_digest(os.path.basename(target))}-")
     try:
         _forget_killed(own)
@@ -198,6 +199,16 @@ def size_of(path: Path) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
+def is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe, or a folder: what is there, and no file that another can take the place of."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether what is there can be read but once, from one end to the other."""
+    return is_special(path) and not os.path.isdir(path)
+
+
 def check_readable(path: Path) -> None:
     """Refuses a path that no file can be read from, in the system's words."""
     # To open a pipe takes until somebody writes to it.
@@ -212,8 +223,8 @@ def check_writable(path: Path) -> None:
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         reason = errno.EISDIR
-    elif os.path.exists(target) and not os.path.isfile(target):
-        return  # A device or a pipe.
+    elif is_special(path):
+        return
     elif not os.path.isdir(folder):
         reason = errno.ENOENT
     elif not os.access(folder, os.W_OK | os.X_OK):
@@ -221,3 +232,11 @@ def check_writable(path: Path) -> None:
     else:
         return
     raise OSError(reason, os.strerror(reason), os.fspath(path))
+
+
+def check_spares(output: Path, what: str, inputs: Mapping[str, Path]) -> None:
+    """Refuses to write ``what`` over a file that is read: ``inputs`` by what they hold."""
+    for name, path in inputs.items():
+        # A terminal may be read from and written to.
+        if os.path.isfile(path) and os.path.exists(output) and os.path.samefile(path, output):
+            raise ValueError(f"{os.fspath(output)}: the {what} would take the place of the {name}; give --output another name")

@@ -46,6 +46,8 @@ def described_step(name: str, step: Any) -> dict[str, Any]:
         **{entry: None if array is None else np.asarray(array, np.float64) for entry, array in arrays.items()},
         "n_features": int(learned.n_features_in_),
         "n_samples_seen": seen.astype(np.int64) if seen.ndim else int(seen),
+        # Tensors are in double precision; with others than these rows would be scaled to other bits.
+        "single": learned.scale_ is not None and learned.scale_.dtype == np.float32,
     }
 
 
@@ -65,7 +67,8 @@ def restored_step(state: dict[str, Any], n_features: int) -> tuple[str, Any]:
         array = state[entry]
         if array is not None and not (array.shape == (n_features,) and array.dtype == np.float64):
             raise ValueError(f"{entry} of a {state['class']} must be {n_features} numbers, got {array.dtype} {array.shape}")
-        setattr(step, attribute, array)
+        # Once nobody told.
+        setattr(step, attribute, array.astype(np.float32) if state.get("single") is True and array is not None else array)
     step.n_features_in_ = n_features
     step.n_samples_seen_ = state["n_samples_seen"]
     return state["name"], step

@@ -309,18 +309,23 @@ class Pairs(Source):
             raise TypeError(f"{place} must be a tuple (X, y), got {type(pair).__name__}")
         X, y = from_arrow(pair[0], "X"), from_arrow(pair[1], "y")
         try:
-            if issparse(X):
-                # Of arrays of our own, which nobody changes after they were looked at.
-                X = sound(X.copy() if X.format == "csr" else X, [self._dtype])
-            else:
-                X = np.asarray(X)
-            if X.dtype.kind == "c":
-                raise ValueError("X must hold real numbers, got complex ones")
-            if not issparse(X):
-                X = X.astype(self._dtype, copy=False)
+            with np.errstate(over="ignore"):
+                if issparse(X):
+                    # Of arrays of our own, which nobody changes after they were looked at.
+                    X = sound(X.copy() if X.format == "csr" else X, [self._dtype])
+                else:
+                    X = np.asarray(X)
+                if X.dtype.kind == "c":
+                    raise ValueError("X must hold real numbers, got complex ones")
+                if not issparse(X):
+                    X = X.astype(self._dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place}: {error}") from error
+        if not np.isfinite(X.data if issparse(X) else X).all():
+            raise ValueError(f"{place}: X must hold finite numbers, none too large for {self._dtype}")
         y = None if y is None else np.asarray(y)
+        if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError(f"{place}: y must hold finite numbers")
         if X.ndim != 2:
             raise ValueError(f"{place}: X must have 2 dimensions, got an array of shape {X.shape}")
         if y is not None and y.shape != (X.shape[0],):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pegasos._core import Loader, Svmlight
-from pegasos._files import naming, opened, position, size_of
+from pegasos._files import is_pipe, naming, opened, position, size_of
 from pegasos._sources import Misjudged, Source, count, whole_labels
 from pegasos._threads import thread_count
 
@@ -220,8 +220,9 @@ class SvmlightSource(Source):
         self._n_features = _count("n_features", n_features)
         if label not in (-1, None):
             raise ValueError(f"{self.name}: labels stand first in lines of svmlight text, there is no column {label!r}")
-        self.repeatable = self.name != "-"
-        if not self.repeatable:
+        # Said before anybody opens a pipe: what one reader takes from it, no other gets.
+        self.repeatable = self.name != "-" and not is_pipe(path)
+        if self.name == "-":
             self._check_known("the standard input")
         self.n_bytes = size_of(path)
         # A pipe gives what there is, and nobody waits for what comes next.

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier, io
 from pegasos._core import Trainer
-from pegasos._files import check_writable, naming
+from pegasos._files import check_spares, check_writable, naming
 from pegasos._options import BY_PARAM, how_to_read
 from pegasos._passes import passes
 from pegasos._progress import bar_of, say
@@ -47,8 +47,13 @@ def train(arguments: argparse.Namespace) -> None:
     """Trains as the options say, writes the model, and prints what has come of it."""
     # A model that took hours must not be lost to a misspelt folder.
     check_writable(arguments.output)
-    if os.path.exists(arguments.output) and os.path.exists(arguments.data) and os.path.samefile(arguments.output, arguments.data):
-        raise ValueError(f"{arguments.output}: the model would take the place of the examples; give --output another name")
+    inputs = {"examples": arguments.data}
+    if isinstance(arguments.label, str) and arguments.label.lower().endswith(".npy"):
+        inputs["labels"] = arguments.label
+    check_spares(arguments.output, "model", inputs)
+    cache = arguments.cache_file or (f"{arguments.data.rstrip(os.sep)}.pegasos-cache" if arguments.cache else None)
+    if cache is not None and os.path.realpath(cache) == os.path.realpath(arguments.output):
+        raise ValueError(f"{arguments.output}: the model would take the place of the cache; give --output another name")
     # Nor must hours be spent on options that do not fit together.
     estimator = _estimator(arguments)
     n_passes = _n_passes(arguments)
@@ -178,13 +183,17 @@ class _Course:
         self._is_file = arguments.data != "-" and (is_file or is_folder or not os.path.exists(arguments.data))
         self.estimator: Any = estimator
         self.scaler: Any = None
-        #: Of a model that is gone on with.
+        #: Of a model that is gone on with, as is whether it has single precision.
         self._known_names: list[str] | None = None
+        self._single: bool = arguments.float32 or False
         self._check_options()
         self._set_defaults()
         self.goes_on = arguments.resume and os.path.exists(arguments.output)
         if self.goes_on:
             self._go_on()
+        if self.estimator.random_state is None:
+            # A run that goes on must know it; a model of Python's, or of a fit on all examples, may have none.
+            self.estimator.set_params(random_state=secrets.randbits(31))
         how = how_to_read(arguments)
         if not self._is_file and self.format == "svmlight" and how["zero_based"] == "auto":
             # As the format wants it, where nobody can look first.
@@ -192,13 +201,15 @@ class _Course:
         self.source: Source = open_source(
             arguments.data,
             **how,
-            dtype=np.float32 if arguments.float32 else np.float64,
+            dtype=np.float32 if self._single else np.float64,
             n_features=arguments.n_features,
             cache=arguments.cache_file or bool(arguments.cache),
             n_jobs=_given(arguments).get("n_jobs"),
         )
         if n_passes > 1 and not self.source.repeatable:
             raise ValueError(f"{self.source.name} can be read once: --passes must be 1, got {n_passes}")
+        if arguments.scale and self.scaler is None and not self.source.repeatable:
+            raise ValueError(f"{self.source.name} can be read once: --scale needs a pass of its own")
         if self._is_refined and self.estimator.calibration is not None:
             # Said before the first pass, not after the last.
             raise ValueError(
@@ -208,6 +219,10 @@ class _Course:
         #: Of examples that came for the first time: how many were looked at, and how many of them would have been right.
         self.tried = self.right = 0
         self.met = self._met()
+        #: The parts of a budgeted trainer before the window at hand, which learns in place.
+        self._parts: Any = None
+        #: Whether the model has learned from some examples of a window and not from others, and cannot go back.
+        self._is_torn = False
         self.saved = time.monotonic()
 
     def run(self) -> None:
@@ -217,17 +232,15 @@ class _Course:
             try:
                 self._look(bar)
                 self._learn(bar)
+                self._check_classes()
                 self._refine(bar)
             except KeyboardInterrupt:
-                if self.met > met_before:
+                if self._is_torn:
+                    say(f"pegasos: a window was learned in part; {arguments.output} is as it was when it was last written")
+                elif self.met > met_before:
                     self._save()
                     say(f"pegasos: {arguments.output} has learned from {self.met:,} examples; --resume goes on from there")
                 raise
-        if not self.met:
-            raise ValueError(f"{self.source.name} holds no examples")
-        classes = self.estimator.classes_
-        if len(classes) < 2:
-            raise ValueError(f"{self.source.name}: training needs two classes, all its examples are of {classes[0]!s}")
         self._save()
         if not arguments.quiet:
             self._report(self.met - met_before, time.perf_counter() - begun)
@@ -253,9 +266,6 @@ class _Course:
         elif estimator.budget == "auto":
             # Else support vectors would grow with the data.
             estimator.set_params(budget=_BUDGET)
-        if estimator.random_state is None:
-            # A run that goes on must know it.
-            estimator.set_params(random_state=secrets.randbits(31))
 
     def _go_on(self) -> None:
         """Takes up the model of the output file; options that were given must be its own."""
@@ -273,6 +283,10 @@ class _Course:
             if mine != its:
                 raise ValueError(f"{path}: --resume goes on with {param}={its!r}, got {BY_PARAM[param].names.split()[0]} {mine}")
         self.estimator, self.scaler = estimator, steps[0] if steps else None
+        is_single = estimator._trainer.made.dtype == "float32"
+        if self._single and not is_single:
+            raise ValueError(f"{path}: --resume goes on in double precision, got --float32")
+        self._single = is_single
 
     def _met(self) -> int:
         """How many examples the model has learned from."""
@@ -330,15 +344,23 @@ class _Course:
     def _learn(self, bar: NoBar) -> None:
         source, estimator = self.source, self.estimator
         shown = self._bytes()
+        if self.met and _is_bounded(estimator):
+            self._parts = estimator._trainer.parts()
         bar.begin(None if source.n_bytes is None else self.n_passes * source.n_bytes - shown)
         for X, y in self._batches(n_passes=self.n_passes, skip=self.met, shuffled=True):
             if y is None:
                 raise ValueError(f"{source.name}: training needs labels")
             self._try(X, y)
-            estimator.partial_fit(X, y)
+            before = vars(estimator).copy()
+            try:
+                estimator.partial_fit(X, y)
+            except KeyboardInterrupt:
+                self._put_back(before)
+                raise
             if _is_bounded(estimator):
                 # As a model from a file goes on: what is carried along from step to step has other last bits.
-                estimator._trainer = Trainer.from_parts(estimator._trainer.parts())
+                self._parts = estimator._trainer.parts()
+                estimator._trainer = Trainer.from_parts(self._parts)
             self.met += X.shape[0]
             if self.tried:
                 bar.tell(loss=estimator.loss_curve_[-1], accuracy=self.right / self.tried)
@@ -347,6 +369,28 @@ class _Course:
             if time.monotonic() - self.saved > self.arguments.save_every:
                 self._save()
         bar.done()
+
+    def _put_back(self, before: dict[str, Any]) -> None:
+        """The model as it was before a window that was interrupted: nobody could go on from the middle of it."""
+        estimator = self.estimator
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        if not self.met or estimator._trainer.facts.t == estimator.t_:
+            return
+        # It has learned in place.
+        if self._parts is None:
+            # A linear model larger than its window, of which no copy was made: the file is what was saved last.
+            self._is_torn = True
+            return
+        estimator._trainer = Trainer.from_parts(self._parts)
+        estimator._export()
+
+    def _check_classes(self) -> None:
+        if not self.met:
+            raise ValueError(f"{self.source.name} holds no examples")
+        classes = self.estimator.classes_
+        if len(classes) < 2:
+            raise ValueError(f"{self.source.name}: training needs two classes, all its examples are of {classes[0]!s}")
 
     def _try(self, X: Any, y: np.ndarray) -> None:
         """Looks whether the model would have been right about examples that are new to it."""
@@ -373,7 +417,7 @@ class _Course:
 
     def _refine(self, bar: NoBar) -> None:
         """Gives the support vectors of a budget the best coefficients there are, in a pass more."""
-        if not (self._is_refined and self.met):
+        if not self._is_refined:
             return
         bar.begin(self.source.n_bytes, "coefficients")
         self.estimator.refit(self._batches(n_passes=1, shuffled=True))

@@ -197,6 +197,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     from pegasos import io
     from pegasos._predictor import Predictor
 
+    _check_spares(arguments.output, "predictions", {"examples": arguments.data, "model": arguments.model})
     model = Predictor(arguments.model)
     if arguments.proba and not model.has_probabilities:
         needed = "--proba needs a model trained with --calibration or --loss log_loss, this one was trained with neither"
@@ -212,6 +213,13 @@ def _predict(arguments: argparse.Namespace) -> None:
     else:
         rows = [[label] for label in model.predict(X).tolist()]
     _write("".join("\t".join(map(str, row)) + "\n" for row in rows), arguments.output)
+
+
+def _check_spares(output: str | None, what: str, inputs: dict[str, str]) -> None:
+    from pegasos._files import check_spares
+
+    if output is not None and output != "-":
+        check_spares(output, what, inputs)
 
 
 def _write(text: str, output: str | None) -> None:
@@ -253,6 +261,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     from pegasos._predictor import Predictor
 
+    _check_spares(arguments.output, "header", {"model": arguments.model})
     _write(Predictor(arguments.model).to_c(arguments.name), arguments.output)
 
 

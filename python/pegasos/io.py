@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from pegasos._core import FORMAT, model_bytes, read_model
-from pegasos._csv import Lines, label_column, read_csv
+from pegasos._csv import Lines, kind_of, label_column, read_csv, typed
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
 from pegasos._sources import FORMATS, check_goes_with, format_of, named, open_source, stacked
@@ -392,11 +392,13 @@ def _texts_of(rows: list[list[str]], label: str | int | None, model: Any) -> Tab
     if column is None:
         return Table(texts, None, None)
     labels = [cells[column].strip() for cells in rows]
-    known = {str(name) for name in model.classes_.tolist()}
+    known = {str(name): k for k, name in enumerate(model.classes_.tolist())}
     if isinstance(label, str) or (labels[0] not in known and len(labels) > 1):
         texts, labels = texts[1:], labels[1:]
-    y = np.array(labels)
-    return Table(texts, y if model.classes_.dtype.kind in "UO" else y.astype(model.classes_.dtype), None)
+    if known.keys() >= set(labels):
+        # As `predict` prints them: NumPy takes the word False for True.
+        return Table(texts, model.classes_[[known[label] for label in labels]], None)
+    return Table(texts, typed(labels, "text" if model.classes_.dtype.kind in "UO" else kind_of(labels)), None)
 
 
 #: Rows of a batch of those that make a whole.

@@ -270,6 +270,25 @@ def test_hostile_blocks(svm: Path, tmp_path: Path) -> None:
         found = _cache._File(str(tmp_path / "bad"), {})
         with pytest.raises(ValueError, match="it is damaged"):
             found.take(np.array([0]))
+    # Numbers of what rows store whose sum goes round to the right one.
+    blocks = np.diff(SPARSE[:50].indptr).astype(np.uint32)
+    for more in (2**32 - 1000, 2**31):
+        with open(tmp_path / "bad", "wb") as file:
+            writer = _cache._Writer(file, False, True)
+            writer.add(SPARSE[:50], LABELS[:50])
+            lengths = blocks.copy()
+            lengths[:2] += np.array([more, 2**32 - more], np.uint32)
+            of_labels = 64 + 8 * 50
+            file.seek(of_labels)
+            file.write(lengths.tobytes())
+            file.flush()
+            block = Path(file.name).read_bytes()[64:]
+            writer._sums = [int(_cache._sum(np.frombuffer(block, np.uint32)))]
+            file.seek(0, os.SEEK_END)
+            writer.end(60, None, {})
+        found = _cache._File(str(tmp_path / "bad"), {})
+        with pytest.raises(ValueError, match="it is damaged"):
+            found.take(np.array([0]))
     for about in ({"n_rows": 0}, {"run": 0}, {"n_features": -1}, {"rows": "text"}, {"values": "object"}, {"n_rows": 10**9}, {"run": 3}):
         with open(tmp_path / "bad", "wb") as file:
             writer = _cache._Writer(file, False, True)

@@ -269,3 +269,23 @@ def test_progress_of_a_pass(tmp_path: Path) -> None:
     source.prepare(lambda: read.append(source.read_bytes))
     assert read == sorted(read) and read[-1] == source.n_bytes == 240_000
     assert len({place for place in read}) > 1
+
+
+def test_names_with_underscores_are_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n" + "1,1_2\n2,12\n" * 20)
+    for read in every_way(path).values():
+        by_both(read, monkeypatch)
+    assert io.read(path).y.tolist() == ["1_2", "12"] * 20
+    path.write_text("a,b,y\n" + "1,2,3\n" * 20 + "1,1_000,3\n")
+    for read in every_way(path).values():
+        assert "line 22, column 2: '1_000' is not a number" in by_both(read, monkeypatch)
+
+
+def test_whole_labels_that_no_number_tells_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1,9223372036854775809\n2,9223372036854775808\n" * 20)
+    for read in every_way(path).values():
+        assert "9223372036854775809 and 9223372036854775808 are too large to be told apart" in by_both(read, monkeypatch)
+    path.write_text("1,9223372036854775809\n2,5\n" * 20)
+    assert set(io.read(path).y.tolist()) == {5.0, 2.0**63}

@@ -163,6 +163,7 @@ def test_pipelines(scaler: str, second: str | None, kind: str, dtype: Any, tmp_p
     sparse = sp.csr_matrix(rows)
     if "mean" in scaler or scaler in ("neither", "largest", "clipped"):
         assert_same(model, light, sparse)
+        assert (again.decision_function(sparse) == model.decision_function(sparse)).all()
     else:
         with pytest.raises(ValueError, match="X must be dense where a StandardScaler subtracts means, got .*sparse rows"):
             light.predict(sparse)

@@ -154,7 +154,7 @@ def test_batches_are_what_read_makes(name: str, write: Callable[[str], Path]) ->
         ("1,2,0.5\n3,4,1\n", -1),
         ("0,1,2\n\n1,3,4\n", 0),
         ("1,2,9223372036854775807\n3,4,-1\n", -1),
-        ('1, "2","a, b"\n3,1_0,"c\nd"\n5,6,\xe9\n', -1),
+        ('1, "2","a, b"\n3,1e1,"c\nd"\n5,6,\xe9\n', -1),
         ("1,2,7\n", -1),
     ],
 )
@@ -167,6 +167,14 @@ def test_csv_is_read_as_by_read(text: str, label: Any, tmp_path: Path) -> None:
     found, labels = stacked(batches)
     np.testing.assert_array_equal(found, X)
     assert labels.tolist() == y.tolist() and labels.dtype.kind == y.dtype.kind
+
+
+def test_shapes_below_0(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.zeros((2, 3)))
+    whole = (tmp_path / "X.npy").read_bytes()
+    (tmp_path / "X.npy").write_bytes(whole.replace(b"(2, 3), }  ", b"(-2, -3), }"))
+    with pytest.raises(ValueError, match="is damaged"):
+        read(tmp_path / "X.npy", label=None)
 
 
 def test_labels_of_arrays(tmp_path: Path) -> None:
@@ -563,3 +571,15 @@ def test_svmlight_is_what_load_makes(tmp_path: Path) -> None:
     found = list(stream(path, 1))
     assert [Z.shape for Z, _ in found] == [(1, 8)] * 2
     assert (stacked(found)[0] != X).nnz == 0 and y.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_pairs_are_finite(form: Callable[[np.ndarray], Any]) -> None:
+    rows, y = np.ones((2, 3)), np.arange(2.0)
+    for value, dtype in ((np.nan, np.float64), (np.inf, np.float32), (1e300, np.float32)):
+        bad = rows.copy()
+        bad[1, 2] = value
+        with pytest.raises(ValueError, match="pair 2: X must hold finite numbers"):
+            list(stream([(form(rows), y), (form(bad), y)], 1, dtype=dtype))
+    with pytest.raises(ValueError, match="pair 1: y must hold finite numbers"):
+        list(stream([(form(rows), np.array([0.0, np.nan]))], 1))

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import pegasos
-from pegasos import KernelPegasosClassifier, PegasosClassifier
+from pegasos import KernelPegasosClassifier, PegasosClassifier, io
 from pegasos.cli import main
 
 #: All characters that this Python knows; a crate may know more.
@@ -180,3 +180,19 @@ def test_the_command_reads_texts(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 2 and "one column of texts beside the label" in said
     status, said = run("evaluate lines.txt")
     assert status == 2 and "it has no labels" in said
+
+
+@pytest.mark.parametrize("classes", [[False, True], [0, 1], [0.0, 1.0]])
+def test_labels_of_texts_are_those_of_the_model(classes: list[Any], tmp_path: Path) -> None:
+    model = make_pipeline(HashingVectorizer(n_features=2**10), PegasosClassifier(random_state=0))
+    model.fit(["bad", "good"] * 10, np.array(classes * 10))
+    pegasos.save(model, tmp_path / "model")
+    names = [str(name) for name in model.classes_.tolist()]
+    (tmp_path / "rows.csv").write_text(f"text,label\nbad,{names[0]}\ngood,{names[1]}\nworse,{names[0]}\n")
+    light = pegasos.load(tmp_path / "model", light=True)
+    y = io.read_for(light, str(tmp_path / "rows.csv")).y
+    assert y is not None and y.dtype == model.classes_.dtype
+    assert y.tolist() == model.classes_[[0, 1, 0]].tolist()
+    (tmp_path / "rows.csv").write_text(f"text,label\nbad,{names[0]}\ngood,2\n")
+    y = io.read_for(light, str(tmp_path / "rows.csv")).y
+    assert y is not None and y.dtype.kind == ("U" if classes[0] is False else "i" if type(classes[0]) is int else "f")

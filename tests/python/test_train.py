@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -283,7 +284,10 @@ def test_empty_files(run: Any, here: Path) -> None:
     (here / "empty.svm").write_text("")
     assert_refused(run("train empty.svm -o model --passes 2"), "empty.svm.* holds no examples")
     (here / "one.svm").write_text("1 1:2\n" * 5)
-    assert_refused(run("train one.svm -o model --passes 2"), "one.svm: training needs two classes, all its examples are of 1")
+    for kernel in ("", "--kernel rbf"):
+        assert_refused(
+            run(f"train one.svm -o model --passes 2 {kernel}"), "one.svm: training needs two classes, all its examples are of 1"
+        )
 
 
 # -- stopped, and gone on with
@@ -340,6 +344,55 @@ def test_an_interrupt_leaves_what_was_learned(run: Any, run_script: Any) -> None
     same_bits(io.load("model"), by_hand(PegasosClassifier(average="polynomial", random_state=3)))
 
 
+#: The same in the middle of a batch.
+TORN = STOPPED.replace("os.kill(os.getpid(), signal.{signal})", "whole(self, *(part[:50] for part in arguments)); raise KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("kernel", ["", "--kernel rbf --gamma 1 --budget 20", "--kernel rbf --gamma 1 --budget 20 --calibration sigmoid --no-refine"])
+def test_an_interrupt_within_a_window(run: Any, run_script: Any, kernel: str) -> None:
+    """What some rows of a window have made of the model is not in the file: nobody could go on from there."""
+    line = f"train three.svm -o {{}} {IN_PASSES} {kernel}"
+    done = run_script(TORN.format(after=3, line=line.format("stopped")))
+    assert done.returncode == 130 and "has learned from 384 examples" in done.stderr
+    assert io.load("stopped").t_ == 384
+    assert run(line.format("stopped") + " --resume")[0] == 0
+    assert run(line.format("whole"))[0] == 0
+    same_bits(io.load("stopped"), io.load("whole"))
+
+
+def test_an_interrupt_within_a_window_of_a_large_model(run: Any, run_script: Any) -> None:
+    """Of more weights than a window has numbers nobody made a copy: the file stays as it was saved last."""
+    line = f"train three.svm -o {{}} {IN_PASSES} --n-features 10000"
+    done = run_script(TORN.format(after=3, line=line.format("never")))
+    assert done.returncode == 130 and "learned in part" in done.stderr
+    assert not os.path.exists("never")
+    done = run_script(TORN.format(after=3, line=line.format("stopped") + " --save-every 0"))
+    assert done.returncode == 130
+    assert io.load("stopped").t_ == 384
+    assert run(line.format("stopped") + " --resume")[0] == 0
+    assert run(line.format("whole"))[0] == 0
+    assert io.load("stopped").coef_.tobytes() == io.load("whole").coef_.tobytes()
+
+
+def test_going_on_with_a_model_of_all_examples(run: Any) -> None:
+    """It may have no seed."""
+    assert run("train three.svm -o model")[0] == 0
+    assert io.load("model").random_state is None
+    status, _, err = run("train three.svm -o model --passes 2 --resume")
+    assert (status, err) == (0, "")
+    assert io.load("model").random_state is not None
+
+
+def test_what_is_read_is_not_written_over(run: Any) -> None:
+    np.save("y.npy", Y)
+    np.save("X.npy", X)
+    for passes in ("", "--passes 2"):
+        assert_refused(run(f"train X.npy --label y.npy -o ./y.npy {passes}"), "the model would take the place of the labels")
+    np.testing.assert_array_equal(np.load("y.npy"), Y)
+    for cache, output in (("--cache-file c", "c"), ("--cache", "rows.npy.pegasos-cache")):
+        assert_refused(run(f"train rows.npy --passes 2 {cache} -o {output}"), "the model would take the place of the cache")
+
+
 def test_an_interrupt_before_anything_was_learned(run: Any, run_script: Any) -> None:
     done = run_script(STOPPED.format(after=0, signal="SIGINT", line="train three.svm -o model --passes 1"))
     assert (done.returncode, done.stderr) == (130, "pegasos: interrupted\n")
@@ -379,11 +432,21 @@ def test_scales_go_on(run: Any, run_script: Any) -> None:
         ("--kernel rbf", "model: --resume needs a model that was trained with the same options"),
         ("--scale", "model: --resume needs a model that was trained with the same options"),
         ("--seed 4", "model: --resume goes on with random_state=3, got --seed 4"),
+        ("--float32", "model: --resume goes on in double precision, got --float32"),
     ],
 )
 def test_going_on_with_other_options(run: Any, options: str, message: str) -> None:
     trained(run, f"three.svm {IN_PASSES}")
     assert_refused(run(f"train three.svm -o model --passes 3 --resume {options}"), message)
+
+
+def test_going_on_in_single_precision(run: Any) -> None:
+    """That of the model, also if nobody says so again."""
+    line = f"train three.svm -o {{}} --window 128 --seed 3 --passes {{}} {{}}"
+    assert run(line.format("stopped", 1, "--float32"))[0] == 0
+    assert run(line.format("stopped", 2, "--resume"))[0] == 0
+    assert run(line.format("whole", 2, "--float32"))[0] == 0
+    same_bits(io.load("stopped"), io.load("whole"))
 
 
 def test_going_on_with_other_data(run: Any, here: Path) -> None:
@@ -400,6 +463,34 @@ def test_going_on_with_other_data(run: Any, here: Path) -> None:
 def piped(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pegasos", "train", "-", *arguments]
     return subprocess.run(command, input=text, text=True, timeout=60, capture_output=True)
+
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders")
+def test_pipes_by_name(run: Any, here: Path) -> None:
+    """Nobody looks into one before it is learned from: what was looked at would be gone."""
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=(here / "pipe").write_bytes, args=((here / "three.svm").read_bytes(),))
+    writer.start()
+    line = "train {} -o model --format svmlight --passes 1 --seed 3 --n-features 4"
+    status, _, err = run(line.format("pipe"))
+    writer.join()
+    assert (status, err) == (0, "")
+    same_bits(io.load("model"), trained(run, "three.svm --passes 1 --seed 3"))
+    for name in ("pipe", "-"):
+        assert_refused(run(line.format(name) + " --scale"), f"{name} can be read once: --scale needs a pass of its own")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names of open files")
+def test_output_to_a_pipe_without_a_name(run: Any, here: Path) -> None:
+    """What a shell makes of ``-o >(gzip > model.gz)``."""
+    receiver, sender = os.pipe()
+    with open(receiver, "rb") as file:
+        assert run(f"train three.svm -q --seed 3 -o /dev/fd/{sender}")[0] == 0
+        os.close(sender)
+        received = file.read()
+    trained(run, "three.svm --seed 3")
+    assert received == (here / "model").read_bytes()
 
 
 def test_the_standard_input(run: Any, here: Path) -> None:
