@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 #: Of more rows no exact machine is made unless it is asked for: where labels are noisy 100,000 dense ones of some thirty features
-#: take about a minute. Kernel values of sparse rows take far longer.
+#: take about a minute. Sparse rows are mostly so wide that all of them are support vectors.
 MOST_EXACT = 100_000
 MOST_EXACT_SPARSE = 50_000
 
@@ -603,7 +603,7 @@ class KernelPegasosClassifier(MetricMachine):
             many = not stream and n > most and finite and self.solver == "auto"
             budget = MANY_VECTORS if many else None
             if many and self.verbose and not self._decided:
-                chosen = ", with the best of several alphas" if self.alpha == "auto" else ""
+                chosen = ", with the best of several alphas" if self.alpha == "auto" and self.refine else ""
                 say(f"budget='auto' is {budget} for {n} rows, more than {most}{chosen}; None is exact")
         ascends = self.solver != "pegasos" and self._dual_obstacle() is None and self.kernel != "sigmoid"
         exact = budget is None and ascends and not stream

@@ -20,14 +20,12 @@ pub(super) struct Panel<S> {
     distances: Vec<Lanes<S>>,
     /// Of each output, as of now, over a.
     scores: Vec<Lanes<S>>,
-    /// Room for the features of a sparse row, and zeros between rows: to clear a million takes longer than a product.
-    zeros: Vec<S>,
 }
 
 impl<S: Scalar> Panel<S> {
     pub fn new(vectors: Vectors<S>) -> Self {
-        let (k, distances, scores, zeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Panel { rows: Cursor::default(), vectors, k, distances, scores, zeros }
+        let (k, distances, scores) = (Vec::new(), Vec::new(), Vec::new());
+        Panel { rows: Cursor::default(), vectors, k, distances, scores }
     }
 
     /// Another without examples.
@@ -100,7 +98,7 @@ impl<S: Scalar> Panel<S> {
     ) {
         self.make_room(support.slots());
         // For examples that were handed out too: those of a batch are added after that.
-        self.vectors.products_of(x, &mut self.zeros, products);
+        self.vectors.products_of(x, products);
         let k = &mut self.k[slot];
         k.0[..products.len()].copy_from_slice(products);
         let (slots, xx) = (slot..slot + 1, lane_norms(&self.vectors));
