@@ -236,7 +236,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
             yield twin
         except BaseException as error:
             if isinstance(error, Interrupted):
-                self.__dict__ = twin.__dict__
+                self._become(twin)
             else:
                 tell_of(twin, self)
                 if hasattr(self, "_trainer") and self._trainer.facts.t != self.t_:
@@ -244,7 +244,12 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
                     self.t_ = self._trainer.facts.t
                     self._export()
             raise
-        self.__dict__ = twin.__dict__
+        self._become(twin)
+
+    def _become(self, twin: Self) -> None:
+        """Takes what a twin has learned; parameters that somebody has set meanwhile are for the next fit."""
+        params = {name: self.__dict__[name] for name in self._get_param_names() if name in self.__dict__}
+        self.__dict__ = twin.__dict__ | params
 
     @contextmanager
     def _learning(self, run: Run, X: Any, classes: np.ndarray) -> Iterator[None]:

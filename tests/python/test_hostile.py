@@ -307,12 +307,15 @@ def test_fitted_anew_meanwhile(make, monkeypatch):
 
     def looks(*args, **params):
         found.append((model.decision_function(X) == before).all() and model.predict(X).max() == 1)
+        model.set_params(random_state=7)
         return begin(*args, **params)
 
     monkeypatch.setattr(Run, "begin", looks)
     model.fit(X[::2, :4], np.arange(30) % 2 + 7)
     assert found and all(found)
     assert model.n_features_in_ == 4 and model.predict(X[:, :4]).min() >= 7
+    # What was set meanwhile is for the next one.
+    assert model.random_state == 7
 
 
 @every_estimator
