@@ -203,6 +203,11 @@ impl<S: Scalar> Row<'_, S> {
         inside
     }
 
+    /// How many features are stored.
+    pub(crate) fn stored(self) -> usize {
+        by_layout!(self, x => x.len(), j, _x => j.len())
+    }
+
     /// The features that are not 0 with their columns, in rising order, a column that occurs twice once.
     pub(crate) fn nonzeros(self) -> Vec<(usize, S)> {
         let mut entries = Vec::new();
@@ -289,13 +294,6 @@ impl<S> OwnedRow<S> {
         match self {
             OwnedRow::Dense(values) => Row::Dense(values),
             OwnedRow::Sparse { indices, values } => Row::Sparse64(indices, values),
-        }
-    }
-
-    /// How many features it holds.
-    pub(crate) fn stored(&self) -> usize {
-        match self {
-            OwnedRow::Dense(values) | OwnedRow::Sparse { values, .. } => values.len(),
         }
     }
 }

@@ -257,7 +257,8 @@ impl<S: Scalar> Factor<S> {
         // The inverse, its transpose and the blocks of the span; the landmarks, packed, and wide.
         memory::check::<[f64; 3]>("the basis of the span", &[n, stride])?;
         let all = n.saturating_mul(n_features);
-        let numbers = if none.are_packed() { all } else { rows.iter().map(OwnedRow::stored).sum() };
+        let stored = |row: &OwnedRow<S>| row.row().stored();
+        let numbers = if none.are_packed() { all } else { rows.iter().map(stored).sum() };
         memory::check::<[f64; 3]>("the landmarks", &[numbers])?;
         none.check_room(n)?;
         Ok(Factor {
