@@ -5,7 +5,7 @@
 //!   of the rows. O(features) numbers a vector, zeros too.
 //! * Sparse: stored features only, for data of so many features that packing would not fit. Of some rows the columns that any
 //!   of them stores are packed instead, and a vector looks up which of its own are among these: of text a few. In trials on an
-//!   Intel Xeon exact fits of 4,000 and 8,000 rows of 44 of 2^20 columns took 0.14 and 0.10 of the time that they took with
+//!   Intel Xeon exact fits of 4,000 and 8,000 rows of 44 of 2^20 columns took 0.16 and 0.12 of the time that they took with
 //!   gathers from rows written out.
 //! * Columns: with precomputed kernels a vector is the number of a column, and a product an entry.
 
