@@ -57,13 +57,18 @@ class _Foreign(_Stale):
     """A file of something else."""
 
 
+def cache_of(path: str) -> str:
+    """Where the cache of a source is, if nobody says where."""
+    return f"{path.rstrip(os.sep)}.pegasos-cache"
+
+
 class CachedSource(Source):
     """The rows of another source, from a file that is written unless there is one that belongs to it."""
 
     def __init__(self, source: Source, path: Path, cache: Path | None, key: dict[str, str]) -> None:
         super().__init__(source.name)
         self._source, self._path, self._key = source, os.fspath(path), key
-        self.cache = os.fspath(cache) if cache is not None else f"{self._path.rstrip(os.sep)}.pegasos-cache"
+        self.cache = os.fspath(cache) if cache is not None else cache_of(self._path)
         if os.path.realpath(self.cache) == os.path.realpath(self._path):
             raise ValueError(f"cache must be another file than the source, got {self.cache}")
         self._file: _File | None = None

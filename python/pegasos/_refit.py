@@ -252,7 +252,7 @@ class RefittedMachine(BudgetedMachine):
                     "cv, or one alpha"
                 )
             # A class of one example is in one part, whichever that is.
-            way = ShuffleSplit if np.bincount(np.unique(codes, return_inverse=True)[1]).min() < 2 else StratifiedShuffleSplit
+            way = ShuffleSplit if np.unique(codes, return_counts=True)[1].min() < 2 else StratifiedShuffleSplit
             cv = way(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
         splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
         if not splits:

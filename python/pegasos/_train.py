@@ -16,6 +16,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from pegasos import KernelPegasosClassifier, PegasosClassifier, io
+from pegasos._cache import cache_of
+from pegasos._callbacks import put_back
 from pegasos._core import Trainer
 from pegasos._files import check_spares, check_writable, naming
 from pegasos._options import BY_PARAM, how_to_read
@@ -51,7 +53,7 @@ def train(arguments: argparse.Namespace) -> None:
     if isinstance(arguments.label, str) and arguments.label.lower().endswith(".npy"):
         inputs["labels"] = arguments.label
     check_spares(arguments.output, "model", inputs)
-    cache = arguments.cache_file or (f"{arguments.data.rstrip(os.sep)}.pegasos-cache" if arguments.cache else None)
+    cache = arguments.cache_file or (cache_of(arguments.data) if arguments.cache else None)
     if cache is not None and os.path.realpath(cache) == os.path.realpath(arguments.output):
         raise ValueError(f"{arguments.output}: the model would take the place of the cache; give --output another name")
     # Nor must hours be spent on options that do not fit together.
@@ -373,8 +375,7 @@ class _Course:
     def _put_back(self, before: dict[str, Any]) -> None:
         """The model as it was before a window that was interrupted: nobody could go on from the middle of it."""
         estimator = self.estimator
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        put_back(estimator, before)
         if not self.met or estimator._trainer.facts.t == estimator.t_:
             return
         # It has learned in place.

@@ -381,7 +381,7 @@ impl<S: Scalar> Support<S> {
         k.resize(self.slots(), empty);
         distances.resize(self.slots(), empty);
         let xx = lane_norms(vectors);
-        // Every task writes a wide sparse row out: to some long ones it is nothing.
+        // Of sparse vectors what they store counts: a product does not look at the other columns.
         let rows = (TASK / WIDTH / vectors.length().max(1)).max(1).next_multiple_of(4 * TILE);
         let mut tasks: Vec<_> = k.chunks_mut(rows).zip(distances.chunks_mut(rows)).collect();
         side_by_side(&mut tasks, |task, (k, distances)| {

@@ -465,23 +465,23 @@ def piped(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, text=True, timeout=60, capture_output=True)
 
 
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
 def test_pipes_by_name(run: Any, here: Path) -> None:
     """Nobody looks into one before it is learned from: what was looked at would be gone."""
     os.mkfifo("pipe")
-    writer = threading.Thread(target=(here / "pipe").write_bytes, args=((here / "three.svm").read_bytes(),))
+    writer = threading.Thread(target=(here / "pipe").write_bytes, args=((here / "three.svm").read_bytes(),), daemon=True)
     writer.start()
     line = "train {} -o model --format svmlight --passes 1 --seed 3 --n-features 4"
     status, _, err = run(line.format("pipe"))
-    writer.join()
     assert (status, err) == (0, "")
+    writer.join(60)
+    assert not writer.is_alive()
     same_bits(io.load("model"), trained(run, "three.svm --passes 1 --seed 3"))
     for name in ("pipe", "-"):
         assert_refused(run(line.format(name) + " --scale"), f"{name} can be read once: --scale needs a pass of its own")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names of open files")
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="Windows has no names of open files")
 def test_output_to_a_pipe_without_a_name(run: Any, here: Path) -> None:
     """What a shell makes of ``-o >(gzip > model.gz)``."""
     receiver, sender = os.pipe()
