@@ -127,9 +127,9 @@ macro_rules! entries {
                 fn $name $(<$i: $index>)? ($($arg: $ty),*) $(-> $out)?;
             )*}
 
-            impl<S: at::avx512::$trait $(<$v>)?, $($v: Float)?> $trait $(<$v>)? for S
+            impl<S, $($v: Float)?> $trait $(<$v>)? for S
             where
-                Self: Sized $(+ $super<$of>)*,
+                S: at::avx2::$trait $(<$v>)? + at::avx512::$trait $(<$v>)? $(+ $super<$of>)*,
             {$(
                 #[inline(always)]
                 fn $name $(<$i: $index>)? ($($arg: $ty),*) $(-> $out)? {

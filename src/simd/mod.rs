@@ -7,16 +7,18 @@
 //! processor has. To add an operation, write its body, which takes a `Processor` and then the arguments, and its line in
 //! the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
-//! On x86-64 the levels are the baseline, AVX2 with FMA, and AVX-512, where `avx512.rs` has intrinsics for the
-//! dense loops of [`Weigh`] and for [`Simd::integrate`]; elsewhere there is the baseline alone. The level is chosen
-//! once per process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a lower level, for tests and benches; a level
-//! that the processor lacks, or a word that names none, is not obeyed.
+//! On x86-64 the levels are the baseline, AVX2 with FMA, where `avx2.rs` has intrinsics for dense products and updates of
+//! one vector, and AVX-512, where `avx512.rs` has them for the dense loops of [`Weigh`] and for [`Simd::integrate`]; elsewhere
+//! there is the baseline alone. The level is chosen once per process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a
+//! lower level, for tests and benches; a level that the processor lacks, or a word that names none, is not obeyed.
 //!
 //! Different levels group sums differently, so the last bits of a result depend on the level.
 
 #![allow(unsafe_code)]
 
 mod ascent;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod body;
@@ -155,13 +157,9 @@ operations! {
     }
 }
 
-// These have no way of their own with anything; `avx512.rs` has.
+// The baseline has no way of its own with anything; `avx2.rs` and `avx512.rs` have.
 impl<S: Widen<V>, V: Float> at::baseline::Weigh<V> for S {}
 impl<S: Float> at::baseline::Simd for S {}
-#[cfg(target_arch = "x86_64")]
-impl<S: Widen<V>, V: Float> at::avx2::Weigh<V> for S {}
-#[cfg(target_arch = "x86_64")]
-impl<S: Float> at::avx2::Simd for S {}
 
 /// [`Simd::update_and_multiply`] in f64, whatever the scalar.
 pub fn update_and_multiply(q: &mut [f64], plus: &[f64], minus: &[f64], k: &[f64], out: &mut [f64]) {
