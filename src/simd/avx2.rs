@@ -1,18 +1,31 @@
-//! The dense products and updates of one vector in AVX2 intrinsics. From the portable body the compiler makes 300
-//! instructions and more of each: it splits registers of a dot product by twos, as its last sums are of two, and stores and
-//! loads the changes of an update, of which there are more than registers. A step then waits longer for its score.
+//! The dense products and updates of one vector in AVX2 intrinsics, to the bits of the portable body. From that the compiler
+//! makes 300 to 580 instructions of each: it splits registers of a dot product by twos, as its last sums are of two, and
+//! stores and loads the changes of an update, of which there are more than registers. A step then waits longer for its score.
 
 use core::arch::x86_64::*;
 
 use super::at::avx2::{Simd, Weigh};
+use super::body::LANES;
 use super::float::{Float, Widen};
 
-/// The sum of all lanes, and of half as many; in the same order of lanes as halves are added to halves.
+/// Half of the lanes added to the others: eight sums become four.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn sum_f32(all: __m256, half: __m128) -> f32 {
-    let upper = _mm_add_ps(_mm256_extractf128_ps::<1>(all), half);
-    let four = _mm_add_ps(_mm256_castps256_ps128(all), upper);
+fn fold_f32([eight]: [__m256; 1]) -> __m128 {
+    _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight))
+}
+
+/// [`fold_f32`] in f64.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn fold_f64([first, second]: [__m256d; 2]) -> __m256d {
+    _mm256_add_pd(first, second)
+}
+
+/// The sum of four lanes, the third added to the first.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn sum_f32(four: __m128) -> f32 {
     let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
 }
@@ -20,144 +33,166 @@ fn sum_f32(all: __m256, half: __m128) -> f32 {
 /// [`sum_f32`] in f64.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn sum_f64(all: __m256d, half: __m128d) -> f64 {
-    let upper = _mm_add_pd(_mm256_extractf128_pd::<1>(all), half);
-    let two = _mm_add_pd(_mm256_castpd256_pd128(all), upper);
+fn sum_f64(four: __m256d) -> f64 {
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
 }
 
-/// `dot` and `axpy` for features in one scalar and weights in another. What full registers leave over goes by half a register
-/// and then one by one, as `axpy` stores it: a load of what several stores have written waits for all of them. And into sums
-/// of its own, which wait for no other.
+/// [`sweep`](super::body) with steps in registers: each gives a sum, from the entry `at` on, what it has come to.
+macro_rules! sweep {
+    (
+        $len:ident, $at:ident, registers: $registers:literal, zero: $zero:ident, add: $add:ident,
+        fold: $fold:ident, sum: $sum:ident, wide: |$w:ident| $wide:expr,
+        four: |$f:ident| $four:expr, one: |$o:ident| $one:expr,
+    ) => {{
+        const REGISTERS: usize = $registers;
+        const STEP: usize = LANES / REGISTERS;
+        let mut acc = [[$zero(); REGISTERS]; 4];
+        let mut $at = 0;
+        while $at + 4 * LANES <= $len {
+            for $w in acc.as_flattened_mut() {
+                *$w = $wide;
+                $at += STEP;
+            }
+        }
+        for acc in &mut acc[..3] {
+            if $at + LANES <= $len {
+                for $w in acc {
+                    *$w = $wide;
+                    $at += STEP;
+                }
+            }
+        }
+        let mut eight = [$zero(); REGISTERS / 2];
+        for r in 0..REGISTERS / 2 {
+            let other = r + REGISTERS / 2;
+            let low = $add($add(acc[0][r], acc[1][r]), $add(acc[2][r], acc[3][r]));
+            let [a, b, c, d] = [acc[0][other], acc[1][other], acc[2][other], acc[3][other]];
+            eight[r] = $add(low, $add($add(a, b), $add(c, d)));
+        }
+        if $at + 8 <= $len {
+            for $w in &mut eight {
+                *$w = $wide;
+                $at += STEP;
+            }
+        }
+        let mut four = $fold(eight);
+        if $at + 4 <= $len {
+            let $f = &mut four;
+            *$f = $four;
+            $at += 4;
+        }
+        let mut one = $sum(four);
+        while $at < $len {
+            let $o = &mut one;
+            *$o = $one;
+            $at += 1;
+        }
+        f64::from(one)
+    }};
+}
+
+/// `dot` and `axpy` for features in one scalar and weights in another.
 macro_rules! dense {
     (
-        $x:ty, $v:ident, lanes: $lanes:literal, load_x: |$p:ident| $load_x:expr,
-        half_x: |$q:ident| $half_x:expr, set1: $set1:ident, zero: $zero:ident, load: $load:ident,
-        store: $store:ident, fma: $fma:ident, add: $add:ident, mul: $mul:ident,
-        half_zero: $half_zero:ident, half_load: $half_load:ident, half_store: $half_store:ident,
-        half_add: $half_add:ident, half_mul: $half_mul:ident, lower: $lower:ident, sum: $sum:ident,
+        $x:ty, $v:ident, registers: $registers:literal, load_x: |$p:ident| $load_x:expr,
+        four_x: |$q:ident| $four_x:expr, set1: $set1:ident, zero: $zero:ident, load: $load:ident,
+        store: $store:ident, fma: $fma:ident, add: $add:ident, mul: $mul:ident, fold: $fold:ident,
+        four_set1: $four_set1:ident, four_load: $four_load:ident, four_store: $four_store:ident,
+        four_fma: $four_fma:ident, four_add: $four_add:ident, four_mul: $four_mul:ident,
+        sum: $sum:ident,
     ) => {
         #[target_feature(enable = "avx2,fma")]
         unsafe fn dot(x: &[$x], v: &[$v]) -> f64 {
-            const LANES: usize = $lanes;
             let len = x.len().min(v.len());
             let (x, v) = (x.as_ptr(), v.as_ptr());
-            let mut acc = [$zero(); 4];
-            let mut at = 0;
-            while at + 4 * LANES <= len {
-                for (j, acc) in acc.iter_mut().enumerate() {
-                    let at = at + j * LANES;
-                    // SAFETY: `at + LANES <= len`, and `len` entries may be read from both.
-                    *acc = unsafe {
-                        let $p = x.add(at);
-                        $fma($load_x, $load(v.add(at)), *acc)
-                    };
-                }
-                at += 4 * LANES;
-            }
-            while at + LANES <= len {
-                // SAFETY: as above. Rotating the accumulators keeps their chains apart.
-                let sum = unsafe {
+            sweep!(
+                len, at, registers: $registers, zero: $zero, add: $add, fold: $fold, sum: $sum,
+                // SAFETY: a register's entries from `at` on are among the first `len`, which may be read from both.
+                wide: |acc| unsafe {
                     let $p = x.add(at);
-                    $fma($load_x, $load(v.add(at)), acc[0])
-                };
-                acc = [acc[1], acc[2], acc[3], sum];
-                at += LANES;
-            }
-            let (mut half, mut rest) = ($half_zero(), $v::ZERO);
-            if at + LANES / 2 <= len {
-                // SAFETY: `at + LANES / 2 <= len`, and `len` entries may be read from both.
-                half = unsafe {
+                    $fma($load_x, $load(v.add(at)), *acc)
+                },
+                // SAFETY: as above, of four entries.
+                four: |acc| unsafe {
                     let $q = x.add(at);
-                    $half_mul($half_x, $half_load(v.add(at)))
-                };
-                at += LANES / 2;
-            }
-            while at < len {
-                // SAFETY: `at < len`, and `len` entries may be read from both.
-                let (x, v): ($v, $v) = unsafe { ((*x.add(at)).widen(), *v.add(at)) };
-                rest = x.mul_add(v, rest);
-                at += 1;
-            }
-            let all = $add($add(acc[0], acc[1]), $add(acc[2], acc[3]));
-            f64::from($sum(all, half) + rest)
+                    $four_fma($four_x, $four_load(v.add(at)), *acc)
+                },
+                // SAFETY: as above, of one entry.
+                one: |acc| unsafe {
+                    let x: $v = (*x.add(at)).widen();
+                    x.mul_add(*v.add(at), *acc)
+                },
+            )
         }
 
         #[target_feature(enable = "avx2,fma")]
         unsafe fn axpy(c: f64, x: &[$x], v: &mut [$v]) -> f64 {
-            const LANES: usize = $lanes;
             let len = x.len().min(v.len());
             let (x, v) = (x.as_ptr(), v.as_mut_ptr());
-            let one_c = c as $v;
-            let c = $set1(one_c);
-            let mut change = [$zero(); 2];
-            let mut at = 0;
-            while at + LANES <= len {
-                // SAFETY: `at + LANES <= len`, and `len` entries may be read from `x`, read from and written to `v`.
-                let (step, old) = unsafe {
+            let c = c as $v;
+            let (wide_c, four_c) = ($set1(c), $four_set1(c));
+            sweep!(
+                len, at, registers: $registers, zero: $zero, add: $add, fold: $fold, sum: $sum,
+                // SAFETY: a register's entries from `at` on are among the first `len`, which may be read from `x`, read from
+                // and written to `v`.
+                wide: |acc| unsafe {
                     let $p = x.add(at);
-                    ($mul(c, $load_x), $load(v.add(at)))
-                };
-                let new = $add(old, step);
-                // SAFETY: as above.
-                unsafe { $store(v.add(at), new) };
-                change = [change[1], $fma(step, $add(old, new), change[0])];
-                at += LANES;
-            }
-            let (mut half, mut rest) = ($half_zero(), $v::ZERO);
-            if at + LANES / 2 <= len {
-                // SAFETY: `at + LANES / 2 <= len`, otherwise as above.
-                let (step, old) = unsafe {
+                    let (step, old) = ($mul(wide_c, $load_x), $load(v.add(at)));
+                    let new = $add(old, step);
+                    $store(v.add(at), new);
+                    $fma(step, $add(old, new), *acc)
+                },
+                // SAFETY: as above, of four entries.
+                four: |acc| unsafe {
                     let $q = x.add(at);
-                    ($half_mul($lower(c), $half_x), $half_load(v.add(at)))
-                };
-                let new = $half_add(old, step);
-                // SAFETY: as above.
-                unsafe { $half_store(v.add(at), new) };
-                half = $half_mul(step, $half_add(old, new));
-                at += LANES / 2;
-            }
-            while at < len {
-                // SAFETY: `at < len`, otherwise as above.
-                let (x, v): ($v, &mut $v) = unsafe { ((*x.add(at)).widen(), &mut *v.add(at)) };
-                let (step, old) = (one_c * x, *v);
-                *v = old + step;
-                rest = step.mul_add(old + *v, rest);
-                at += 1;
-            }
-            f64::from($sum($add(change[0], change[1]), half) + rest)
+                    let (step, old) = ($four_mul(four_c, $four_x), $four_load(v.add(at)));
+                    let new = $four_add(old, step);
+                    $four_store(v.add(at), new);
+                    $four_fma(step, $four_add(old, new), *acc)
+                },
+                // SAFETY: as above, of one entry.
+                one: |acc| unsafe {
+                    let x: $v = (*x.add(at)).widen();
+                    let (step, old) = (c * x, *v.add(at));
+                    let new = old + step;
+                    *v.add(at) = new;
+                    step.mul_add(old + new, *acc)
+                },
+            )
         }
     };
 }
 
 impl Weigh<f32> for f32 {
     dense!(
-        f32, f32, lanes: 8, load_x: |p| _mm256_loadu_ps(p), half_x: |q| _mm_loadu_ps(q),
+        f32, f32, registers: 2, load_x: |p| _mm256_loadu_ps(p), four_x: |q| _mm_loadu_ps(q),
         set1: _mm256_set1_ps, zero: _mm256_setzero_ps, load: _mm256_loadu_ps,
         store: _mm256_storeu_ps, fma: _mm256_fmadd_ps, add: _mm256_add_ps, mul: _mm256_mul_ps,
-        half_zero: _mm_setzero_ps, half_load: _mm_loadu_ps, half_store: _mm_storeu_ps,
-        half_add: _mm_add_ps, half_mul: _mm_mul_ps, lower: _mm256_castps256_ps128, sum: sum_f32,
+        fold: fold_f32, four_set1: _mm_set1_ps, four_load: _mm_loadu_ps, four_store: _mm_storeu_ps,
+        four_fma: _mm_fmadd_ps, four_add: _mm_add_ps, four_mul: _mm_mul_ps, sum: sum_f32,
     );
 }
 
 impl Weigh<f64> for f64 {
     dense!(
-        f64, f64, lanes: 4, load_x: |p| _mm256_loadu_pd(p), half_x: |q| _mm_loadu_pd(q),
+        f64, f64, registers: 4, load_x: |p| _mm256_loadu_pd(p), four_x: |q| _mm256_loadu_pd(q),
         set1: _mm256_set1_pd, zero: _mm256_setzero_pd, load: _mm256_loadu_pd,
         store: _mm256_storeu_pd, fma: _mm256_fmadd_pd, add: _mm256_add_pd, mul: _mm256_mul_pd,
-        half_zero: _mm_setzero_pd, half_load: _mm_loadu_pd, half_store: _mm_storeu_pd,
-        half_add: _mm_add_pd, half_mul: _mm_mul_pd, lower: _mm256_castpd256_pd128, sum: sum_f64,
+        fold: fold_f64, four_set1: _mm256_set1_pd, four_load: _mm256_loadu_pd,
+        four_store: _mm256_storeu_pd, four_fma: _mm256_fmadd_pd, four_add: _mm256_add_pd,
+        four_mul: _mm256_mul_pd, sum: sum_f64,
     );
 }
 
 impl Weigh<f64> for f32 {
     dense!(
-        f32, f64, lanes: 4, load_x: |p| _mm256_cvtps_pd(_mm_loadu_ps(p)),
-        half_x: |q| _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(q.cast()))),
-        set1: _mm256_set1_pd, zero: _mm256_setzero_pd, load: _mm256_loadu_pd,
-        store: _mm256_storeu_pd, fma: _mm256_fmadd_pd, add: _mm256_add_pd, mul: _mm256_mul_pd,
-        half_zero: _mm_setzero_pd, half_load: _mm_loadu_pd, half_store: _mm_storeu_pd,
-        half_add: _mm_add_pd, half_mul: _mm_mul_pd, lower: _mm256_castpd256_pd128, sum: sum_f64,
+        f32, f64, registers: 4, load_x: |p| _mm256_cvtps_pd(_mm_loadu_ps(p)),
+        four_x: |q| _mm256_cvtps_pd(_mm_loadu_ps(q)), set1: _mm256_set1_pd,
+        zero: _mm256_setzero_pd, load: _mm256_loadu_pd, store: _mm256_storeu_pd,
+        fma: _mm256_fmadd_pd, add: _mm256_add_pd, mul: _mm256_mul_pd, fold: fold_f64,
+        four_set1: _mm256_set1_pd, four_load: _mm256_loadu_pd, four_store: _mm256_storeu_pd,
+        four_fma: _mm256_fmadd_pd, four_add: _mm256_add_pd, four_mul: _mm256_mul_pd, sum: sum_f64,
     );
 }
 

@@ -2,6 +2,7 @@ mod games;
 
 use std::cell::Cell;
 
+use super::float::Processor;
 use super::levels::best;
 use super::*;
 use crate::scalar::Scalar;
@@ -564,6 +565,36 @@ fn odd_slices_are_safe() {
                     assert!(!f64::dot(&x, &vec![0.0; len]).is_finite());
                 }
             }
+        }
+    });
+}
+
+/// What stands in intrinsics of AVX2 is the portable body, to the last bit.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn avx2_has_the_bits_of_the_body() {
+    #[derive(Clone, Copy)]
+    struct Fused;
+    impl Processor for Fused {
+        const FMA: bool = true;
+        const REGISTER: usize = 32;
+    }
+    fn check<S: Scalar + Weigh<V> + Widen<V>, V: Scalar + Float>() {
+        for len in (0..=135).chain([784]) {
+            let (x, v): (Vec<S>, Vec<V>) = (numbers(len, 3), numbers(len + 2, 8));
+            let dot = S::dot(&x, &v);
+            assert_eq!(dot.to_bits(), body::dot(Fused, &x, &v).to_bits(), "{len}");
+            let (mut ours, mut theirs) = (v.clone(), v);
+            let changes = [S::axpy(0.3, &x, &mut ours), body::axpy(Fused, 0.3, &x, &mut theirs)];
+            assert_eq!(changes[0].to_bits(), changes[1].to_bits(), "{len}");
+            assert!(ours == theirs, "{len}");
+        }
+    }
+    at_every_level(|level| {
+        if level == Level::Avx2 {
+            check::<f32, f32>();
+            check::<f32, f64>();
+            check::<f64, f64>();
         }
     });
 }
