@@ -339,7 +339,10 @@ impl<L: Loss> DualAscent<L> {
                 report.examples += 1;
                 continue;
             }
-            foresight.score(&self.w, data.rows(), i, &mut order, scores);
+            match self.free.as_mut().and_then(|free| free.less_mean(row)) {
+                Some(row) => self.w.score_row(Row::Dense(row), scores),
+                None => foresight.score(&self.w, data.rows(), i, &mut order, scores),
+            }
             if let Some(free) = &self.free {
                 free.shift(i, scores);
             }

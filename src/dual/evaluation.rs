@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::Rows;
+use crate::data::{Row, Rows};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::hypothesis::Hypothesis;
@@ -14,7 +14,7 @@ use crate::scalar::{Scalar, all_finite};
 
 use super::DualAscent;
 use super::foresight::{AT_REST, Foresight};
-use super::intercept::Balance;
+use super::intercept::{Balance, less_mean};
 use super::many::Glance;
 
 /// The largest relative difference of `<w, w(a)>` and `<w, w>` that is taken for a rounding of f32.
@@ -70,6 +70,8 @@ impl DualEvaluation {
         let mut order = Ahead::new(&mut rows);
         let mut foresight = Foresight::new(&self.w, data.rows(), AT_REST);
         let expects = self.w.expects_rows(data.rows());
+        // What scores of rows less the mean lack.
+        let (mut room, along) = (Vec::new(), ascent.free.as_ref().and_then(|f| f.along(&self.w)));
         while let Some(i) = order.next(data, |_| ())? {
             if expects && let Some(next) = order.upcoming() {
                 self.w.expect_row(data.rows().row(next));
@@ -79,7 +81,13 @@ impl DualEvaluation {
             if !ascent.loss.concerns(y) || weight == 0.0 && self.balance.is_none() {
                 continue;
             }
-            foresight.score(&self.w, data.rows(), i, &mut order, scores);
+            if let (Some(along), Some(free)) = (&along, &ascent.free) {
+                let row = less_mean(data.rows().row(i), free.mean(), &mut room);
+                self.w.score_row(Row::Dense(row), scores);
+                scores.iter_mut().zip(along).for_each(|(score, along)| *score += along);
+            } else {
+                foresight.score(&self.w, data.rows(), i, &mut order, scores);
+            }
             if !all_finite(scores) {
                 return Err(data.diagnose(i));
             }

@@ -1,5 +1,6 @@
 //! A look at some of the rows: whether a whole evaluation is due.
 
+use crate::data::Row;
 use crate::error::Error;
 use crate::evaluation::Glimpse;
 use crate::examples::Examples;
@@ -42,7 +43,11 @@ impl<L: Loss> DualAscent<L> {
                 glimpse.add(0.0);
                 continue;
             }
-            self.w.score_row(data.rows().row(i), scores);
+            let row = data.rows().row(i);
+            match self.free.as_mut().and_then(|free| free.less_mean(row)) {
+                Some(row) => self.w.score_row(Row::Dense(row), scores),
+                None => self.w.score_row(row, scores),
+            }
             if let Some(free) = &self.free {
                 free.shift(i, scores);
             }

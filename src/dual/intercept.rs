@@ -168,16 +168,21 @@ impl Intercept {
         })
     }
 
-    /// Adds what the scores of row i have beside `<v, x_i>`.
+    /// Adds what the scores of row i have beside `<v, x_i>`; beside `<v, x_i - mu>`, where rows are
+    /// [added so](Intercept::less_mean).
     #[inline(always)]
     pub(super) fn shift(&self, i: usize, scores: &mut [f64]) {
-        let held = match self.held == 0.0 {
-            true => self.square,
-            false => self.square - (self.mean2 + self.dots[i]),
-        };
+        let held = self.held * (self.mean2 + self.dots[i]);
         for (score, Output { centre, sum, along, .. }) in scores.iter_mut().zip(&self.outputs) {
-            *score += (centre - along) + sum * held;
+            *score += (centre - self.held * along) + sum * (self.square - held);
         }
+    }
+
+    /// `<w, mu>` for every score, where rows are scored and added less the mean: to the last bits, as it is the size of the mean.
+    pub(super) fn along(&self, w: &Linear<f64>) -> Option<Vec<f64>> {
+        let of = |w: &[f64]| accurate_dot(w, &self.mean);
+        let all = || w.weights().chunks(self.mean.len().max(1)).map(of).collect();
+        (self.held == 0.0).then(all)
     }
 
     /// The square of a row as it enters a step.
@@ -185,7 +190,8 @@ impl Intercept {
         apart(row, &self.mean, self.mean2).0 + self.square
     }
 
-    /// The row as it is added to v, where that is not the row as it is stored. O(features).
+    /// The row as it is scored, and added to v, where that is not the row as it is stored: far from 0, where products with what
+    /// is stored have roundings of the size of the mean. O(features).
     pub(super) fn less_mean<S: Scalar>(&mut self, row: Row<'_, S>) -> Option<&[f64]> {
         (self.held == 0.0).then(|| less_mean(row, &self.mean, &mut self.row))
     }
@@ -301,8 +307,25 @@ fn apart<S: Scalar>(row: Row<'_, S>, mean: &[f64], mean2: f64) -> (f64, f64) {
     ((row.norm2() - 2.0 * dot - mean2).max(0.0), dot)
 }
 
+/// `<x, y>`, in twice the precision: Dot2 of Ogita, Rump and Oishi (2005), algorithm 5.3.
+fn accurate_dot(x: &[f64], y: &[f64]) -> f64 {
+    let (mut sum, mut lost) = (0.0, 0.0);
+    for (x, y) in x.iter().zip(y) {
+        let product = x * y;
+        let next = sum + product;
+        let part = next - sum;
+        lost += (sum - (next - part)) + (product - part) + x.mul_add(*y, -product);
+        sum = next;
+    }
+    sum + lost
+}
+
 /// Writes a row less the mean.
-fn less_mean<'a, S: Scalar>(row: Row<'_, S>, mean: &[f64], out: &'a mut Vec<f64>) -> &'a [f64] {
+pub(super) fn less_mean<'a, S: Scalar>(
+    row: Row<'_, S>,
+    mean: &[f64],
+    out: &'a mut Vec<f64>,
+) -> &'a [f64] {
     out.clear();
     out.extend(mean.iter().map(|m| -m));
     match row {
