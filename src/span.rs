@@ -12,6 +12,8 @@
 //!   that read only the lower half. Memory: O(m (m + features)).
 //! * Determinism: a row's features are computed by one thread, in an order that depends on nothing else.
 
+use std::ops::Range;
+
 use crate::data::{Dense, Matrix, OwnedRow, same_features};
 use crate::error::Error;
 use crate::expansion::Expansion;
@@ -26,6 +28,10 @@ use crate::vectors::{GROUP, Layout, Vectors};
 
 /// Rows of a triangle that one task multiplies: a multiple of [`TALL`].
 const ROWS: usize = 3 * TALL;
+
+/// Outputs and columns whose coefficients are summed side by side, in the first cache.
+const TOGETHER: usize = 16;
+const COLUMNS: usize = 128;
 
 /// The span of kernel functions.
 ///
@@ -153,22 +159,33 @@ impl<S: Scalar> Span<S> {
         let rank = self.dimension();
         let outputs = weights.len() / rank;
         let mut coefs = vec![0.0; self.landmarks * outputs];
-        for (o, weights) in weights.chunks(rank).enumerate() {
-            self.add_coefs(weights, o, outputs, &mut coefs);
-        }
+        self.add_coefs(weights, 0..outputs, &mut coefs);
         coefs
     }
 
-    /// Writes those of output `o` of so many into zeros. O(dimension^2).
-    pub(crate) fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]) {
-        let mut coefs = vec![0.0; self.dimension()];
-        for (j, w) in weights.iter().enumerate() {
-            for (coef, value) in coefs[..=j].iter_mut().zip(self.inverse.row(j)) {
-                *coef += w * value;
+    /// Writes those of some of the outputs into zeros. O(dimension^2) each; of the matrix, which no cache holds, a piece is
+    /// read once for [`TOGETHER`] outputs.
+    pub(crate) fn add_coefs(&self, weights: &[f64], some: Range<usize>, out: &mut [f64]) {
+        let rank = self.dimension();
+        let outputs = weights.len() / rank;
+        for first in some.clone().step_by(TOGETHER) {
+            let few = first..some.end.min(first + TOGETHER);
+            for from in (0..rank).step_by(COLUMNS) {
+                let columns = from..rank.min(from + COLUMNS);
+                let mut coefs = [[0.0; COLUMNS]; TOGETHER];
+                for j in from..rank {
+                    let row = &self.inverse.row(j)[from..columns.end.min(j + 1)];
+                    for (coefs, o) in coefs.iter_mut().zip(few.clone()) {
+                        let w = weights[o * rank + j];
+                        coefs.iter_mut().zip(row).for_each(|(coef, value)| *coef += w * value);
+                    }
+                }
+                for (coefs, o) in coefs.iter().zip(few.clone()) {
+                    for (i, coef) in self.basis[columns.clone()].iter().zip(coefs) {
+                        out[i * outputs + o] = *coef;
+                    }
+                }
             }
-        }
-        for (i, coef) in self.basis.iter().zip(coefs) {
-            out[i * outputs + o] = coef;
         }
     }
 }
@@ -426,12 +443,14 @@ mod tests {
                     }
                 }
                 // Weights of features are coefficients of landmarks.
-                let w: Vec<f64> = (0..2 * rank).map(|_| uniform(&mut random) - 0.5).collect();
+                let outputs = TOGETHER + 2;
+                let w: Vec<f64> = (0..outputs * rank).map(|_| uniform(&mut random) - 0.5).collect();
                 let coefs = span.coefs(&w);
                 for i in 0..n.min(20) {
-                    for o in 0..2 {
+                    for o in 0..outputs {
                         let by_features = inner(&w[o * rank..][..rank], &z[i * rank..]);
-                        let by_kernel: f64 = (0..n).map(|j| coefs[j * 2 + o] * value(i, j)).sum();
+                        let by_kernel: f64 =
+                            (0..n).map(|j| coefs[j * outputs + o] * value(i, j)).sum();
                         assert!((by_features - by_kernel).abs() < 1e-5 * (1.0 + by_features.abs()));
                     }
                 }

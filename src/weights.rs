@@ -408,7 +408,7 @@ impl Weights<f64> {
     pub(crate) fn add<T: Scalar>(&mut self, o: usize, c: f64, x: Row<'_, T>) {
         let d = self.n_features;
         match &mut self.form {
-            Form::ByOutput(values) => drop(x.axpy(c, &mut values[o * d..(o + 1) * d])),
+            Form::ByOutput(values) => x.add_times(c, &mut values[o * d..(o + 1) * d]),
             Form::ByFeature(features) => {
                 x.for_each(|j, x| {
                     let at = features.place(o, j);

@@ -112,7 +112,7 @@ impl Intercept {
         while let Some(i) = order.next(data, |_| ())? {
             let c = data.weight(i) / total;
             if c > 0.0 {
-                data.rows().row(i).axpy(c, &mut mean);
+                data.rows().row(i).add_times(c, &mut mean);
             }
         }
         let mean2 = mean.iter().map(|m| m * m).sum();

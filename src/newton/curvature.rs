@@ -91,7 +91,7 @@ impl Features<'_> {
                     return;
                 }
                 if x != 0.0 {
-                    row.axpy(c * x, &mut matrix[j * d..=j * d + j]);
+                    row.add_times(c * x, &mut matrix[j * d..=j * d + j]);
                 }
                 if d > features {
                     matrix[features * d + j] += c * x * constant;

@@ -204,7 +204,7 @@ impl Joint {
             let c = data.weight(i) / (lambda * n as f64);
             let a = &self.dual[i * self.outputs..(i + 1) * self.outputs];
             for (image, a) in image.chunks_mut(d).zip(a).filter(|(_, a)| **a != 0.0) {
-                data.rows().row(i).axpy(c * a, &mut image[..features]);
+                data.rows().row(i).add_times(c * a, &mut image[..features]);
                 image[features..].iter_mut().for_each(|b| *b += c * a * self.constant);
             }
         }

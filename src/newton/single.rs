@@ -310,7 +310,7 @@ impl Descent {
             let row = data.rows().row(i);
             match self.mean.as_ref().filter(|_| self.centred) {
                 Some(mean) => row.for_each(|j, x| sums[j] += c * (x - mean[j])),
-                None => drop(row.axpy(c, &mut sums[..features])),
+                None => row.add_times(c, &mut sums[..features]),
             }
             sums[features..].iter_mut().for_each(|b| *b += c * constant);
         }

@@ -1,5 +1,6 @@
 //! `Refit`: one problem for one alpha after another, in the span of a model's support vectors or of the rows' own features.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -39,7 +40,7 @@ trait Problem: Send {
     fn scores(&mut self, data: &View<'_>, rows: &[usize]) -> Result<Vec<f64>, Error>;
     fn weights(&self) -> Vec<f64>;
     fn intercepts(&self) -> Vec<f64>;
-    fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]);
+    fn add_coefs(&self, weights: &[f64], some: Range<usize>, out: &mut [f64]);
     /// Features of all rows, one after the other.
     fn features<'py>(
         &self,
@@ -75,9 +76,9 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
         crate::Refit::intercepts(self)
     }
 
-    fn add_coefs(&self, weights: &[f64], o: usize, outputs: usize, out: &mut [f64]) {
+    fn add_coefs(&self, weights: &[f64], some: Range<usize>, out: &mut [f64]) {
         if let Some(span) = self.span() {
-            span.add_coefs(weights, o, outputs, out);
+            span.add_coefs(weights, some, out);
         }
     }
 
@@ -333,7 +334,7 @@ impl Refit {
     }
 
     /// The coefficients of the support vectors, vectors x outputs, flat: those that were found, or those that these weights
-    /// of the features, outputs x rank, stand for. Output by output, as each takes as many products as there are pairs of
+    /// of the features, outputs x rank, stand for. In pieces, as an output takes as many products as there are pairs of
     /// features.
     #[pyo3(signature = (weights = None))]
     fn coefs<'py>(
@@ -345,14 +346,10 @@ impl Refit {
             Some(weights) => weights.as_slice()?.to_vec(),
             None => py.detach(|| lock(&self.problem).weights()),
         };
-        let rank = self.rank;
-        let outputs = weights.len() / rank;
+        let outputs = weights.len() / self.rank;
         let mut coefs = memory::zeros("the coefficients", &[self.landmarks, outputs])?;
         in_pieces(py, FIRST, outputs, &mut |some| {
-            let problem = lock(&self.problem);
-            for o in some {
-                problem.add_coefs(&weights[o * rank..(o + 1) * rank], o, outputs, &mut coefs);
-            }
+            lock(&self.problem).add_coefs(&weights, some, &mut coefs);
             Ok(())
         })?;
         Ok(PyArray1::from_vec(py, coefs))
