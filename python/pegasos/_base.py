@@ -73,6 +73,15 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after which the estimator holds what it had learned by then."""
 
 
+@contextmanager
+def kept() -> Iterator[None]:
+    """What Ctrl-C must not take the model away for: it is there already."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted(*error.args) from None
+
+
 class Watch:
     """Decides when a quantity that ought to fall has stopped falling."""
 
@@ -211,13 +220,21 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
             if not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
-            if stream is not None:
-                of_class = stream.weights(self.class_weight, y)
-            else:
-                of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            try:
+                if stream is not None:
+                    of_class = stream.weights(self.class_weight, y)
+                else:
+                    of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"class_weight must be 'balanced' or map classes to numbers >= 0, got {self.class_weight}: {error}"
+                ) from error
             if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
                 raise ValueError(f"class_weight must be finite and >= 0, got {self.class_weight}")
-            weight = of_class[codes] if weight is None else weight * of_class[codes]
+            with np.errstate(over="ignore"):
+                weight = of_class[codes] if weight is None else weight * of_class[codes]
+            if not np.isfinite(weight).all():
+                raise ValueError(f"sample_weight times class_weight must be finite, got class_weight={self.class_weight}")
             if not weight.any():
                 raise ValueError(
                     f"class_weight must leave some example a weight > 0, got {self.class_weight}"
@@ -281,19 +298,16 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         if X_val is not None or y_val is not None:
             held_out = self._validation(X_val, y_val, classes)
         elif self._choice("early_stopping"):
-            parts = train_test_split(
-                np.arange(data.n),
-                test_size=self.validation_fraction,
-                stratify=data.codes,
-                random_state=random,
-            )
-            data, held_out = (data.take(part) for part in parts)
+            data, held_out = self._parts(data, random)
         with explaining(rows.X, self):
             if going_on:
                 run = Run(self._own_trainer(data), self._seed, self._epoch)
             else:
                 self._decided = self._decide(data, len(classes), stream=False)
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
+        if self.calibration is not None:
+            # Before a fit that would be in vain.
+            self._fewest(rows.codes, classes)
         self._forget_scores()
         self.__dict__.pop("refit_path_", None)
         self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)
@@ -302,15 +316,12 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         run.as_if_over = partial(self._as_if_over, data, classes)
         with self._learning(run, rows.X, classes):
             self._run_epochs(run, data, held_out, certify=not going_on)
-        if self.calibration is not None:
-            part = run.tasks.part("calibration")
-            try:
+        with kept():
+            if self.calibration is not None:
+                part = run.tasks.part("calibration")
                 self._score_folds(X, rows.codes, sample_weight, seed)
-            except KeyboardInterrupt as error:
-                # The model is there.
-                raise Interrupted(*error.args) from None
-            part.over()
-        run.tasks.over(dict)
+                part.over()
+            run.tasks.over(dict)
         return self
 
     def _most_parts(self) -> int | None:
@@ -323,13 +334,41 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
             # Copies know nothing of dual ascent with kernels.
             return None
         trainer = run.trainer.copy()
-        if run.ascends:
+        if trainer.made.kind == "linear":
+            # Copies have the ledger and the dual variables of these rows, which others must not be held against.
             Fit(trainer, data.examples, "storage").end()
         if trainer.facts.t == 0:
             return None
         twin = copy(self)
         twin._note(run.with_trainer(trainer), classes)
         return twin.__dict__
+
+    def _parts(self, data: Data, random: np.random.RandomState) -> tuple[Data, Data]:
+        """Rows to learn from, and rows to stop by, for ``early_stopping``."""
+        if not isinstance(self.sampling, str):
+            raise ValueError(
+                "sampling must be one of the words with early_stopping=True, as row numbers may be of rows that are held out, "
+                "got an array; hold out rows of your own, as X_val and y_val"
+            )
+        try:
+            parts = train_test_split(
+                np.arange(data.n),
+                test_size=self.validation_fraction,
+                stratify=data.codes,
+                random_state=random,
+            )
+        except ValueError as error:
+            # It speaks of test_size.
+            raise ValueError(
+                f"early_stopping=True must have rows of every class to learn from and to hold out, which validation_fraction="
+                f"{self.validation_fraction} of these {data.n} does not leave: {error}"
+            ) from error
+        if self.sampling == "storage":
+            parts = [np.sort(part) for part in parts]
+        if data.weight is not None and not all(data.weight[part].any() for part in parts):
+            raise ValueError("sample_weight must be > 0 somewhere in the held-out part of the rows, and somewhere in the rest")
+        train, held_out = (data.take(part) for part in parts)
+        return train, held_out
 
     def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Data:
         """Rows that the caller holds out."""
@@ -340,6 +379,8 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         dtype: Any = [np.float64, np.float32]
         try:
             X, y = validated(self, X, y, dtype=dtype, reset=False, finite=True)
+            with explaining(X, self):
+                as_data(X).examples.check()
         except ValueError as error:
             # It speaks of X and y.
             raise ValueError(f"X_val and y_val must be as X and y are: {error}") from error
@@ -505,10 +546,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
     def _accuracy(self, trainer: Trainer, data: Data) -> float:
         scores = self._scores(trainer, data.X)
         guess = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0
-        weight = data.weight
-        if weight is not None and not weight.any():
-            raise ValueError("sample_weight must be > 0 somewhere in the held-out part of the rows")
-        return float(np.average(guess == data.codes, weights=weight))
+        return float(np.average(guess == data.codes, weights=data.weight))
 
     def _settle(self, run: Run, classes: np.ndarray) -> None:
         run.end()

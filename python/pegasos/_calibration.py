@@ -326,6 +326,7 @@ class Probable(ABC):
     """An estimator whose scores can be turned into probabilities."""
 
     calibration: str | None
+    sampling: Any
     classes_: np.ndarray
     _calibration: Calibration
     _scored: Scored
@@ -428,15 +429,20 @@ class Probable(ABC):
         """An estimator like this one, for the rows of a fold."""
         return unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
 
-    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
-        """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
-        counts = np.bincount(codes, minlength=len(self.classes_))
+    def _fewest(self, codes: np.ndarray, classes: np.ndarray) -> int:
+        """The examples of the rarest class, of which some are to be held out."""
+        counts = np.bincount(codes, minlength=len(classes))
         fewest = int(counts.min())
         if fewest < 2:
             raise ValueError(
                 f"calibration={self.calibration!r} needs two examples of each class, to learn from those that a model "
-                f"has not seen, got {fewest} of class {self.classes_[counts.argmin()]!r}"
+                f"has not seen, got {fewest} of class {classes[counts.argmin()]!r}"
             )
+        return fewest
+
+    def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
+        """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
+        fewest = self._fewest(codes, self.classes_)
         model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
@@ -446,6 +452,16 @@ class Probable(ABC):
         weight = weights_of(sample_weight, len(codes))
         scores: np.ndarray | None = None
         for train, test in folds.split(np.zeros(len(codes)), codes):
+            if not isinstance(self.sampling, str):
+                # The same rows, by their numbers in the fold.
+                places = np.full(len(codes), -1)
+                places[train] = np.arange(len(train))
+                order = places[np.asarray(self.sampling)]
+                if not (order >= 0).any():
+                    raise ValueError(
+                        f"calibration={self.calibration!r} needs a sampling of rows of several folds, got {self.sampling!r}"
+                    )
+                model.set_params(sampling=order[order >= 0])
             rows, labels = _safe_split(model, X, self.classes_[codes], train)
             held_out, _ = _safe_split(model, X, None, test, train)
             with warnings.catch_warnings():

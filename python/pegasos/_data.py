@@ -22,7 +22,7 @@ from pegasos._core import Examples, NonFiniteError, __version__
 from pegasos._threads import limit, thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pegasos._core import Metric, _Rows
 
@@ -238,6 +238,27 @@ def rows_of(X: Any, which: np.ndarray) -> Any:
     places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
     data, indices = X.data[places], X.indices[places]
     return _csr(type(X), data, indices, indptr.astype(indices.dtype), (len(which), X.shape[1]))
+
+
+def parts_of(splits: Iterable[Any], n: int) -> list[list[np.ndarray]]:
+    """The row numbers to learn from, and to hold out, of each split of a ``cv``."""
+    try:
+        return [[_row_numbers(part, n) for part in split] for split in splits]
+    except TypeError as error:
+        raise ValueError(f"cv must give pairs of lists of row numbers in 0..{n}: {error}") from error
+
+
+def _row_numbers(part: Any, n: int) -> np.ndarray:
+    """The row numbers that a part of a split names, by themselves or as a mask."""
+    rows = np.asarray(part)
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {rows.dtype} of shape {rows.shape}")
+    if rows.size and not (rows.min() >= 0 and rows.max() < n):
+        wrong = rows.min() if rows.min() < 0 else rows.max()
+        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {wrong}")
+    return rows.astype(np.int64)
 
 
 def is_positive(gram: np.ndarray) -> bool:

@@ -240,25 +240,31 @@ class TrainingCurveDisplay:
             If matplotlib is missing.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
         check_consistent_length(self.loss, self.objective, self.dual_objective)
         check_consistent_length(self.steps, self.accuracy, self.budget_error)
         curves = self._curves()
         known = {panel: [curve for curve in some if np.isfinite(curve[1]).any()] for panel, some in curves.items()}
-        shown = [panel for panel, some in known.items() if some] if panels is None else list(panels)
+        shown = [panel for panel, some in known.items() if some] if panels is None else list(panels) if np.iterable(panels) else []
         if panels is None and not shown:
             raise ValueError("there is nothing to show: no epoch of this model was recorded")
-        if isinstance(panels, str) or not shown or not set(shown) <= set(_PANELS) or len(set(shown)) < len(shown):
+        there = all(isinstance(panel, str) and panel in _PANELS for panel in shown)
+        if isinstance(panels, str) or not shown or not there or len(set(shown)) < len(shown):
             raise ValueError(f"panels must be some of {list(_PANELS)}, each once, of which something is known, got {panels!r}")
         for panel in shown:
             if not known[panel]:
                 raise ValueError(f"panels: nothing is known of {panel!r}; {_why(panel)}")
         axes = _axes(ax, len(shown))
         name = self.estimator_name if name is None else name
+        # "c" is "color", as for plot.
+        line_kw = normalize_kwargs(line_kw or {}, Line2D)
         self.lines_ = {}
         for axis, panel in zip(axes, shown, strict=True):
             colour: Any = {}
             for what, values in known[panel]:
-                self.lines_[what] = line = self._draw(axis, panel, what, values, name, colour | (line_kw or {}))
+                self.lines_[what] = line = self._draw(axis, panel, what, values, name, colour | line_kw)
                 # The bound belongs to what it bounds.
                 colour = {"color": line.get_color(), "linestyle": "--"}
             if axis.get_legend_handles_labels()[0]:

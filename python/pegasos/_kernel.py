@@ -267,7 +267,7 @@ class KernelPegasosClassifier(MetricMachine):
         P, and the bound from below that was known then, with each entry of ``loss_curve_``; nan where they were not
         evaluated. `TrainingCurveDisplay` draws them.
     metric_ : ndarray of shape (n_features, n_features) or (n_features,)
-        The learned M, or its diagonal; ones if "auto" has kept the plain metric. Only after ``fit`` with another ``metric``
+        The learned M, or its diagonal; ones where the plain metric was kept. Only after ``fit`` with another ``metric``
         than "plain".
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of ``metric_``: up to a factor a power of the mean squared derivative of the scores by each feature. Of

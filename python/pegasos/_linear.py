@@ -164,7 +164,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     sampling : {"shuffle", "blocks", "replacement", "storage"} or array of int, default="shuffle"
         Order of the examples in an epoch: a fresh permutation; a fresh permutation of blocks of 32
         rows, up to twice as fast and as good unless the rows are sorted by class; uniform draws with
-        replacement; as they are stored; or the row numbers given.
+        replacement; as they are stored; or the row numbers given (not with ``early_stopping``).
     class_weight : dict, "balanced" or None, default=None
         Multiplies the weight of each example by that of its class, as in ``SVC``. "balanced": n_samples/(n_classes
         count) of its class; in ``partial_fit`` of all examples so far, those of the call included.

@@ -78,7 +78,7 @@ class MetricMachine(RefittedMachine):
         """What was tried, an entry for each machine."""
         check_is_fitted(self)
         if self._learned is None or not self._learned.path:
-            raise AttributeError("metric_path_ is there only after fit with another metric than 'plain'")
+            raise AttributeError("metric_path_ is there only after fit with another metric than 'plain' that has tried some")
         return self._learned.path
 
     @property
@@ -132,6 +132,8 @@ class MetricMachine(RefittedMachine):
         data.examples.check()
         self._decided = self._decide(data, len(classes), stream=False)
         self._plain_gamma = self._width(data)
+        # So that there is a metric_, the plain one, whatever comes of it.
+        self._learned = Learned(None, None, {})
         if len(classes) < 2:
             return
         gamma = self._plain_gamma if self._chooses_width else self._width_of("scale", data)
@@ -141,7 +143,7 @@ class MetricMachine(RefittedMachine):
                 f"metric={self.metric!r} needs rows that differ, of two classes and five of one at least, to learn from and "
                 "to hold out; the metric stays as it is",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
             return
         self._learned = rounds.best(self._chooses_width)

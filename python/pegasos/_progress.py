@@ -235,7 +235,8 @@ def _written(stream: TextIO, line: str) -> bool:
     """Whether there was somewhere to write a line to."""
     try:
         stream.write(f"{line}\n")
-        stream.flush()
+        # What stands in the place of stderr may have nothing but write().
+        getattr(stream, "flush", lambda: None)()
     except (OSError, ValueError):
         # Full, gone, or closed meanwhile.
         return False

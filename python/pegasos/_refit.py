@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import Interrupted, warn_of_gap
+from pegasos._base import kept, warn_of_gap
 from pegasos._budget import BudgetedMachine
 from pegasos._callbacks import Tasks
 from pegasos._core import Refit
-from pegasos._data import Data, explaining, from_arrow
+from pegasos._data import Data, explaining, from_arrow, parts_of
 from pegasos._linear import PegasosClassifier
 from pegasos._run import Run, cache_bytes
 from pegasos._stream import Stream
@@ -140,9 +140,10 @@ class RefittedMachine(BudgetedMachine):
                 best = twin._solve(run, data, alphas, cv, stacklevel=4)
             # Those of the model as it was.
             twin._forget_scores()
-            if twin.calibration is not None:
-                twin._calibrate_refit(X, data.codes, sample_weight, best)
-            tasks.over(dict)
+            with kept():
+                if twin.calibration is not None:
+                    twin._calibrate_refit(X, data.codes, sample_weight, best)
+                tasks.over(dict)
         return self
 
     def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
@@ -162,11 +163,7 @@ class RefittedMachine(BudgetedMachine):
                 stacklevel=4,
             )
             return
-        try:
-            self._score_folds(X, codes, sample_weight, self._seed, refit=alpha)
-        except KeyboardInterrupt as error:
-            # The model is there.
-            raise Interrupted(*error.args) from None
+        self._score_folds(X, codes, sample_weight, self._seed, refit=alpha)
 
     @abstractmethod
     def _learn_again(self, run: Run, data: Data) -> Data:
@@ -254,9 +251,9 @@ class RefittedMachine(BudgetedMachine):
             # A class of one example is in one part, whichever that is.
             way = ShuffleSplit if np.unique(codes, return_counts=True)[1].min() < 2 else StratifiedShuffleSplit
             cv = way(1, test_size=_HELD_OUT, random_state=run.seed % 2**32)
-        splits = list(check_cv(cv, codes, classifier=True).split(data.X, codes))
-        if not splits:
-            raise ValueError(f"cv must hold out some rows once at least, got {cv!r}")
+        splits = parts_of(check_cv(cv, codes, classifier=True).split(data.X, codes), data.n)
+        if not splits or not all(len(part) for split in splits for part in split):
+            raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {cv!r}")
         accuracies = np.empty((alphas.size, len(splits)))
         for k, (train, test) in enumerate(splits):
             of_train = np.zeros(data.n)
@@ -270,7 +267,7 @@ class RefittedMachine(BudgetedMachine):
                 solver.set_alpha(float(alpha) * part)
                 solve(of_train, _ROUGH_PATH)
                 scores = solver.scores(
-                    data.examples, test.astype(np.int64), threads=thread_count(self.n_jobs)
+                    data.examples, test, threads=thread_count(self.n_jobs)
                 ).reshape(len(test), -1)
                 scores = self._votes(scores, run.trainer)
                 guess = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
@@ -279,7 +276,7 @@ class RefittedMachine(BudgetedMachine):
 
     def _refit_stream(self, batches: Iterable[Any], alpha: float) -> Self:
         """One pass of averaged Pegasos on z."""
-        if hasattr(batches, "shape") or isinstance(batches, str):
+        if hasattr(batches, "shape") or isinstance(batches, str) or not hasattr(batches, "__iter__"):
             raise ValueError(
                 f"y must be given with the rows of X; without it X is an iterable of batches, got {type(batches)}"
             )
@@ -300,10 +297,9 @@ class RefittedMachine(BudgetedMachine):
         # Of the stream alone, for class_weight="balanced".
         stream = Stream(self.classes_)
         for batch in batches:
-            if not 2 <= len(batch) <= 3:
-                raise ValueError(
-                    f"a batch must hold X, y and, if wanted, sample_weight, got {len(batch)} entries"
-                )
+            if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 3:
+                entries = f"{len(batch)} entries" if hasattr(batch, "__len__") else type(batch).__name__
+                raise ValueError(f"a batch must hold X, y and, if wanted, sample_weight, got {entries}")
             X, y, *weight = batch
             data, _ = self._examples(X, y, weight[0] if weight else None, None, reset=False, stream=stream)
             data = data.copy()
@@ -337,8 +333,8 @@ class RefittedMachine(BudgetedMachine):
 
 
 def can_hold_out(codes: np.ndarray) -> bool:
-    """Whether a tenth of these examples may be of every class."""
-    return bool(np.ceil(_HELD_OUT * len(codes)) >= len(np.unique(codes)))
+    """Whether a tenth of these examples may be of every class, and leaves some."""
+    return bool(len(codes) > np.ceil(_HELD_OUT * len(codes)) >= len(np.unique(codes)))
 
 
 def _descending(alpha: Any) -> np.ndarray:

@@ -111,5 +111,7 @@ def _curvature(estimator: Any, data: Data) -> float:
             assert_all_finite(data.X.data if issparse(data.X) else data.X, input_name="X")
             if not np.isfinite(2.0 * constant**2):
                 raise ValueError(f"intercept_scaling must have a square that is finite, got {constant}")
-        raise ValueError("X must be finite and of a scale whose products are finite; scale the features (StandardScaler)")
+        raise ValueError(
+            "X must be finite and of a scale whose products are finite; scale the features (StandardScaler) or sample_weight"
+        )
     return float(curvature.max())

@@ -54,7 +54,12 @@ class Stream:
             if np.size(classes) == 0:
                 raise ValueError("classes must hold at least two classes, got none")
             check_labels(np.asarray(classes), "classes")
-            named = unique_labels(classes)
+            try:
+                with np.errstate(invalid="ignore"):
+                    named = unique_labels(classes)
+            except ValueError as error:
+                # It does not say of what it speaks.
+                raise ValueError(f"classes must be a list of labels, of the kind that y has, got {classes!r}: {error}") from error
         if before is None:
             return Stream(named, is_open=named is None, _named=named is not None)
         stream = replace(before, _named=named is not None)

@@ -20,10 +20,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from pegasos._base import Interrupted
+from pegasos._base import Interrupted, kept
 from pegasos._calibration import METHODS, Calibration, weights_of
 from pegasos._callbacks import CallbackSupport, Stopped, Tasks, put_back
-from pegasos._data import Data, explaining, from_arrow
+from pegasos._data import Data, explaining, from_arrow, parts_of
 from pegasos._estimator import EstimatorBase
 from pegasos._machine import votes_of_pairs
 from pegasos._progress import bar_of, say
@@ -162,8 +162,8 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
             data.examples.check()
         routed = self._routed(sample_weight, groups, params)
         cv = check_cv(self.cv, data.codes, classifier=True)
-        splits = cv.split(data.X, classes[data.codes], **routed.splitter.split)
-        folds = [Fold(*(_rows(part, data.n) for part in split)) for split in splits]
+        splits = parts_of(cv.split(data.X, classes[data.codes], **routed.splitter.split), data.n)
+        folds = [Fold(*split) for split in splits]
         if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
             raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {self.cv!r}")
         weight = weights_of(sample_weight, data.n)
@@ -185,7 +185,12 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
                     raise
                 if interrupted and self.verbose:
                     say("interrupted: training with the best parameters so far; Ctrl-C again stops that too")
-        looking.over()
+        late = False
+        try:
+            looking.over()
+        except KeyboardInterrupt:
+            # The search has ended: nothing of it is missing.
+            late = True
         key = self._choose(search, known)
         try:
             self._conclude(task, search, key, known, X, y, sample_weight, tasks)
@@ -197,8 +202,10 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
                 UserWarning,
                 stacklevel=4,
             )
+        if interrupted or late:
             raise Interrupted
-        tasks.over(dict)
+        with kept():
+            tasks.over(dict)
         return self
 
     def _choose(self, search: Search, folds: list[int]) -> Key:
@@ -230,6 +237,10 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
         try:
             with tasks.fit_of(model, "refit-with-best-params"):
                 model.fit(X, y, sample_weight)
+        except KeyboardInterrupt as error:
+            if hasattr(model, "classes_"):
+                raise Interrupted(*error.args) from None
+            raise
         finally:
             # After Ctrl-C there may be one, too.
             if hasattr(model, "classes_"):
@@ -416,6 +427,7 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
         float
             The score.
         """
+        check_is_fitted(self)
         if sample_weight is not None:
             params["sample_weight"] = from_arrow(sample_weight, "sample_weight")
         if get_config()["enable_metadata_routing"]:
@@ -535,16 +547,3 @@ class Task:
         """A search of these folds."""
         tol = self.tuned._search_tol
         return Search(data, folds, space, measure, tol, self.seed, self.threads, self.bar, self.tasks)
-
-
-def _rows(part: Any, n: int) -> np.ndarray:
-    """The row numbers that a part of a split names, by themselves or as a mask."""
-    rows = np.asarray(part)
-    if rows.dtype == bool and rows.shape == (n,):
-        rows = np.flatnonzero(rows)
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {rows.dtype} of shape {rows.shape}")
-    if rows.size and not (rows.min() >= 0 and rows.max() < n):
-        wrong = rows.min() if rows.min() < 0 else rows.max()
-        raise ValueError(f"cv must give lists of row numbers in 0..{n}, got {wrong}")
-    return rows.astype(np.int64)

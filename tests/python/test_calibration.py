@@ -312,6 +312,28 @@ def test_a_refit_of_fewer_classes_leaves_no_probabilities(noisy):
     assert (warm.predict_proba(X) == before).all()
 
 
+@pytest.mark.parametrize("estimator", [PegasosClassifier, KernelPegasosClassifier, OnlineGradientClassifier])
+def test_row_numbers_are_those_of_all_rows(estimator, noisy):
+    X, y = noisy
+    params = {"calibration": "sigmoid", "max_iter": 2, "random_state": 0}
+    params |= {} if estimator is OnlineGradientClassifier else {"solver": "pegasos", "tol": None}
+    stored = estimator(sampling="storage", **params).fit(X, y)
+    named = estimator(sampling=np.arange(len(y)), **params).fit(X, y)
+    assert named.predict_proba(X).tobytes() == stored.predict_proba(X).tobytes()
+    with pytest.raises(ValueError, match="calibration='sigmoid' needs a sampling of rows of several folds"):
+        estimator(sampling=[5], **params).fit(X, y)
+
+
+def test_a_class_of_one_example_is_refused_before_the_fit(noisy, monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise AssertionError("in vain")
+
+    X, y = noisy
+    monkeypatch.setattr(PegasosClassifier, "_run_epochs", fail)
+    with pytest.raises(ValueError, match="needs two examples of each class, .* got 1 of class"):
+        PegasosClassifier(calibration="sigmoid").fit(X, np.arange(len(y)) == 0)
+
+
 def test_a_refit_of_a_stream_with_a_half_life_is_calibrated(noisy):
     X, y = noisy
     model = KernelPegasosClassifier(budget=30, half_life=300, calibration="sigmoid", random_state=0).fit(X, y)

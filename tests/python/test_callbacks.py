@@ -124,6 +124,27 @@ def test_the_model_of_an_epoch_is_that_of_a_fit_of_so_many(solver, multi_class, 
 
 
 @needs_callbacks
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_model_of_an_epoch_goes_on_with_any_rows(name, three_classes):
+    X, y = three_classes
+
+    class Continued(Recorder):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if fitted_estimator is not None:
+                before = fitted_estimator.t_
+                fitted_estimator.partial_fit(X[:20], y[:20])
+                self.told.append(fitted_estimator.t_ - before)
+
+    continued = Continued()
+    model = quiet(clone(MACHINES[name]).set_callbacks(continued).fit, X, y)
+    steps = [told for told in continued.told if isinstance(told, int)]
+    assert steps and min(steps) > 0
+    # The model itself learns nothing of it.
+    twin = quiet(clone(MACHINES[name]).fit, X, y)
+    assert twin.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+
+
+@needs_callbacks
 @pytest.mark.parametrize("name", ["linear, Pegasos", "kernel, Pegasos", "kernel"])
 def test_a_callback_stops_a_fit(name, three_classes):
     recorder = Recorder(enough=1)
@@ -157,8 +178,44 @@ def test_a_callback_that_fails_leaves_the_model_and_is_told_of_the_end(where, er
         model.set_callbacks(failing).fit(X, y)
     assert failing.told[-1] == ("teardown", "fit")
     assert "_callback_fit_ctx" not in vars(model)
-    if error is RuntimeError or where == "search":
+    if error is RuntimeError:
         assert np.array_equal(model.decision_function(X), before)
+
+
+@needs_callbacks
+@pytest.mark.parametrize(
+    ("where", "model"),
+    [
+        ("epoch", PegasosClassifier(random_state=0)),
+        ("fit", PegasosClassifier(random_state=0)),
+        ("fit", KernelPegasosClassifier(budget=20, random_state=0)),
+        ("calibration", PegasosClassifier(calibration="sigmoid", random_state=0)),
+        ("search", PegasosClassifierCV(alphas=[0.1], cv=3, random_state=0)),
+        ("refit-with-best-params", PegasosClassifierCV(alphas=[0.1], cv=3, random_state=0)),
+        ("fit", PegasosClassifierCV(alphas=[0.1], cv=3, random_state=0)),
+    ],
+)
+def test_ctrl_c_in_a_callback_takes_no_model_away(where, model, three_classes):
+    X, y = three_classes
+    failing = Failing(where, KeyboardInterrupt)
+    model = clone(model).set_callbacks(failing)
+    with warnings.catch_warnings(), pytest.raises(KeyboardInterrupt):
+        warnings.filterwarnings("ignore", "the search was interrupted")
+        model.fit(X, y)
+    assert failing.told[-1] == ("teardown", "fit")
+    if where != "epoch":
+        same = clone(model).set_callbacks().fit(X, y)
+        assert np.array_equal(model.decision_function(X), same.decision_function(X))
+
+
+@needs_callbacks
+def test_ctrl_c_after_a_refit(three_classes):
+    X, y = three_classes
+    model = KernelPegasosClassifier(budget=20, refine=False, random_state=0).fit(X, y)
+    other = clone(model).fit(X, y).refit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_callbacks(Failing("refit", KeyboardInterrupt)).refit(X, y)
+    assert np.array_equal(model.decision_function(X), other.decision_function(X))
 
 
 @needs_callbacks

@@ -83,6 +83,8 @@ def test_where_curves_are_drawn(three_classes):
     display = TrainingCurveDisplay.from_estimator(model, panels=["gap", "loss"], ax=axes, line_kw={"linewidth": 3.0})
     assert display.figure_ is figure and [*display.axes_] == [*axes] and axes[0].get_yscale() == "log"
     assert display.lines_["gap"].get_linewidth() == 3.0
+    short = TrainingCurveDisplay.from_estimator(model, line_kw={"c": "red", "ls": ":", "ms": 1.0}).lines_["loss"]
+    assert (short.get_color(), short.get_linestyle(), short.get_markersize()) == ("red", ":", 1.0)
     other = display.plot(axes, panels=["gap", "loss"], name="again")
     assert other is display and [text.get_text() for text in axes[1].get_legend().get_texts()] == ["PegasosClassifier", "again"]
     _, one = plt.subplots()
@@ -106,6 +108,8 @@ def test_curves_that_cannot_be_drawn(three_classes, monkeypatch):
         ("panels must be some of", {"panels": ["loss", "loss"]}),
         ("panels must be some of", {"panels": ["height"]}),
         ("panels must be some of", {"panels": []}),
+        ("panels must be some of", {"panels": 5}),
+        ("panels must be some of", {"panels": [["loss"]]}),
         ("nothing is known of 'gap'.*tol=None", {"panels": ["gap"]}),
         ("nothing is known of 'accuracy'.*history", {"panels": ["accuracy"]}),
         ("an Axes for each of 1 panels, got 2", {"panels": ["loss"], "ax": plt.subplots(1, 2)[1]}),

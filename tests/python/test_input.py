@@ -287,12 +287,21 @@ def test_sample_weights_that_are_no_numbers(weight, examples):
 
 
 @pytest.mark.parametrize(
-    "weights", [{0: -1.0}, {0: np.nan}, {1: np.inf}, {0: 0.0, 1: 0.0}, {7: 1.0}], ids=str
+    "weights",
+    [{0: -1.0}, {0: np.nan}, {1: np.inf}, {0: 0.0, 1: 0.0}, {7: 1.0}, {0: "a"}, {0: [1.0, 2.0]}, {0: 1j}],
+    ids=str,
 )
 @pytest.mark.parametrize("loss", LOSSES)
 def test_bad_class_weights(loss, weights, examples):
     X, y = examples
     refused(X, y, "class_weight", loss=loss, class_weight=weights)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_whose_products_overflow(loss, examples):
+    X, y = examples
+    match = "sample_weight times class_weight must be finite"
+    refused(X, y, match, loss=loss, class_weight={0: 1e300}, sample_weight=np.full(60, 1e10))
 
 
 # -- parameters

@@ -399,6 +399,13 @@ def test_labels_that_cannot_join(first, then):
     assert state(model) == before
 
 
+@pytest.mark.parametrize("classes", [3, "ab", [0, np.nan], [0, 0.5], [0, "a"], [[0, 1], [2, 3]], {0, 1}], ids=str)
+def test_what_is_no_list_of_classes(classes):
+    X, _ = data()
+    with pytest.raises(ValueError, match="^classes must"):
+        PegasosClassifier(random_state=0).partial_fit(X[:2], [0, 1], classes=classes)
+
+
 @every_model
 def test_streams_in_which_no_class_joins_are_as_they_were(make):
     X, codes = data()

@@ -536,8 +536,11 @@ def test_where_there_is_nothing_to_learn(X, y, metric):
         warnings.simplefilter("always")
         model = machine(metric).fit(X, y)
         plain = machine("plain").fit(X, y)
-    assert sum("the metric stays as it is" in str(warning.message) for warning in said) == 1
+    told = [warning for warning in said if "the metric stays as it is" in str(warning.message)]
+    assert [warning.filename for warning in told] == [__file__]
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    # The one that there was.
+    assert model.metric_.tolist() == model.feature_importances_.tolist() == [1.0] * X.shape[1]
 
 
 @pytest.mark.parametrize("metric", [*KINDS, "auto"])

@@ -475,3 +475,47 @@ def test_a_tenth_of_few_rows_holds_out_no_class_of_many():
     with pytest.raises(ValueError, match="of 40 rows a tenth is too few to hold out some of each of 8 classes"):
         model.refit(X, y, alpha=[1e-2, 1e-3])
     assert len(model.refit(X, y, alpha=[1e-2, 1e-3], cv=2).refit_path_["alpha"]) == 2
+    with pytest.raises(ValueError, match="of 1 rows a tenth is too few"):
+        model.refit(X[:1], y[:1], alpha=[1e-2, 1e-3])
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "said"),
+    [
+        (np.arange(20), np.arange(20, 50), "cv must give lists of row numbers in 0..40, got 49"),
+        (np.arange(20, 50), np.arange(20), "cv must give lists of row numbers in 0..40, got 49"),
+        (np.arange(20), np.arange(-5, 0), "cv must give lists of row numbers in 0..40, got -5"),
+        (np.arange(20.0), np.arange(20, 40), "cv must give lists of row numbers in 0..40, got float64"),
+        (np.arange(20), [], "cv must hold out some rows once at least, and learn from some"),
+        ([], np.arange(20), "cv must hold out some rows once at least, and learn from some"),
+    ],
+)
+def test_folds_that_are_none(train, test, said):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 2
+    model = KernelPegasosClassifier(budget=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=said):
+        model.refit(X, y, alpha=[1e-2, 1e-3], cv=[(train, test)])
+
+
+def test_folds_may_be_masks_and_lists():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    part = np.arange(40) < 30
+    splits = [(np.arange(30), np.arange(30, 40)), (part, ~part), (list(range(30)), list(range(30, 40)))]
+    model = KernelPegasosClassifier(budget=10, random_state=0).fit(X, y)
+    paths = [copy.copy(model).refit(X, y, alpha=[1e-2, 1e-3], cv=[split]).refit_path_ for split in splits]
+    for path in paths[1:]:
+        np.testing.assert_array_equal(path["accuracies"], paths[0]["accuracies"])
+
+
+@pytest.mark.parametrize(
+    ("batches", "said"),
+    [(None, "y must be given with the rows of X"), (5, "y must be given with the rows of X"), ([5], "a batch must hold X, y")],
+)
+def test_what_is_no_stream(batches, said):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 2
+    model = KernelPegasosClassifier(budget=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=said):
+        model.refit(batches)

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import SGDClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -424,8 +424,32 @@ def test_early_stopping_short_of_the_end_warns(two_classes):
 
 def test_early_stopping_with_fewer_rows_than_classes_held_out(two_classes):
     X, y = two_classes
-    with pytest.raises(ValueError, match="test_size|validation_fraction"):
+    with pytest.raises(ValueError, match="early_stopping=True .* validation_fraction=0.01"):
         model_of(early_stopping=True, validation_fraction=0.01, tol=1e-3).fit(X, y)
+    with pytest.raises(ValueError, match="early_stopping=True .* rows of every class"):
+        model_of(early_stopping=True, tol=1e-3).fit(X, np.arange(len(y)) == 0)
+
+
+@pytest.mark.parametrize("row", [0, 7])
+def test_early_stopping_with_weight_in_one_part_alone(row, two_classes):
+    X, y = two_classes
+    for seed in range(9):
+        with pytest.raises(ValueError, match="sample_weight must be > 0 somewhere in the held-out part .* in the rest"):
+            model_of(early_stopping=True, tol=1e-3, random_state=seed).fit(X, y, np.eye(len(y))[row])
+
+
+def test_the_order_of_rows_some_of_which_are_held_out(two_classes):
+    X, y = two_classes
+    params = {"tol": None, "max_iter": 1, "solver": "pegasos", "alpha": 0.1, "t0": 0.0}
+    model = PegasosClassifier(sampling="storage", early_stopping=True, random_state=0, **params).fit(X, y)
+    random = np.random.RandomState(0)
+    random.randint(np.iinfo(np.int64).max, dtype=np.int64)
+    rows, _ = train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=random)
+    rows.sort()
+    assert same(model, PegasosClassifier(sampling="storage", random_state=0, **params).fit(X[rows], y[rows]))
+    # Numbers of rows are those of X.
+    with pytest.raises(ValueError, match="sampling must be one of the words with early_stopping=True"):
+        PegasosClassifier(sampling=np.arange(30), early_stopping=True, **params).fit(X, y)
 
 
 @pytest.mark.parametrize("solver", ["pegasos", "dual", "auto"])

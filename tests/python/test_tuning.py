@@ -10,7 +10,7 @@ from scipy.sparse import random_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import (
@@ -338,6 +338,7 @@ def test_bad_parameters_are_named(params, said, small):
         ([(np.arange(100), np.empty(0, int))], "cv must hold out some rows"),
         ([(np.arange(100.0), np.arange(100, 200))], "cv must .* row numbers"),
         ([(np.arange(100), np.arange(300).reshape(2, 150))], "cv must .* row numbers"),
+        ([5], "cv must give pairs of lists of row numbers in 0..300"),
         ([], "cv must hold out some rows"),
     ],
     ids=str,
@@ -345,6 +346,12 @@ def test_bad_parameters_are_named(params, said, small):
 def test_folds_that_are_none(tuned, cv, said, small):
     with pytest.raises(ValueError, match=said):
         clone(tuned).set_params(cv=cv).fit(*small)
+
+
+@pytest.mark.parametrize("tuned", [KernelPegasosClassifierCV(), PegasosClassifierCV()])
+def test_a_score_of_what_is_not_fitted(tuned, small):
+    with pytest.raises(NotFittedError):
+        tuned.score(*small)
 
 
 def test_folds_may_be_masks(small):

@@ -76,6 +76,13 @@ def test_the_answer_of_a_fit_without_it_is_as_it_was():
     assert before.coef_.tobytes() == after.coef_.tobytes() and before.duality_gap_ == after.duality_gap_
 
 
+def outside(X):
+    """A row that has a column too many."""
+    bad = sparse.csr_array(X)
+    bad.indices[0] = 99
+    return bad
+
+
 REFUSED = {
     "alone": ({"X_val": 1}, "X_val and y_val must be given together, got X_val alone"),
     "alone too": ({"y_val": 1}, "X_val and y_val must be given together, got y_val alone"),
@@ -84,6 +91,8 @@ REFUSED = {
     "rows": ({"X_val": lambda X: X[:9], "y_val": 1}, "X_val and y_val must be as X and y are: .*inconsistent"),
     "none": ({"X_val": lambda X: X[:0], "y_val": lambda y: y[:0]}, "X_val and y_val must be as X and y are: .*0 sample"),
     "nan": ({"X_val": lambda X: X * np.nan, "y_val": 1}, "X_val and y_val must be as X and y are: .*NaN"),
+    "overflow": ({"X_val": lambda X: X * 1e300, "y_val": 1}, "X_val and y_val must be as X and y are: .*row 0 makes"),
+    "indices": ({"X_val": lambda X: outside(X), "y_val": 1}, "X_val and y_val must be as X and y are: X.indices must lie in"),
     "class": ({"X_val": 1, "y_val": lambda y: y + 1}, "y_val must hold only the classes"),
     "kind": ({"X_val": 1, "y_val": lambda y: y.astype(str)}, "y_val must hold only the classes"),
 }

@@ -195,9 +195,6 @@ class Silent:
     def write(self, text):
         self.text += text
 
-    def flush(self):
-        pass
-
 
 @pytest.mark.parametrize("make", [lambda: None, closed, Gone, Silent], ids=["none", "closed", "full", "simple"])
 def test_streams_that_show_nothing_do_no_harm(make, three_classes, stream, monkeypatch):
