@@ -160,8 +160,18 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         copy.__dict__.update(self.__dict__)
         if hasattr(self, "_trainer"):
             copy._trainer = self._trainer.copy()
+            copy._count()
             copy._export()
         return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._count()
+
+    def _count(self) -> None:
+        """Counts the steps anew: another thread may have trained in place between a look at ``t_`` and at the trainer."""
+        if "_trainer" in self.__dict__:
+            self.t_ = self._trainer.facts.t
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

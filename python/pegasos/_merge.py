@@ -94,7 +94,10 @@ def merge(estimators: Sequence[Model], weights: Any = None) -> Model:
     >>> len(merged.support_vectors_), bool(merged.score(X, y) > 0.96)
     (40, True)
     """
-    models = list(estimators)
+    try:
+        models = list(estimators)
+    except TypeError:
+        raise TypeError(f"estimators must be a sequence of estimators, got a {type(estimators).__name__}") from None
     if not models:
         raise ValueError("estimators must hold at least one fitted estimator, got none")
     first = models[0]
@@ -221,7 +224,10 @@ def ahead_by(steps: float, trainer: Trainer) -> Trainer:
 
 def _weights(weights: Any, name: str) -> np.ndarray:
     """Numbers that say how much each of several counts, of which the largest is 1."""
-    factors = np.asarray(weights, dtype=np.float64)
+    try:
+        factors = np.asarray(weights, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{name} must be a list of finite numbers >= 0, got {weights!r}") from None
     if factors.ndim != 1 or not (np.isfinite(factors).all() and (factors >= 0).all()):
         raise ValueError(f"{name} must be a list of finite numbers >= 0, got {weights!r}")
     if factors.size == 0 or not factors.any():
@@ -236,6 +242,7 @@ def _check_kind(model: Any, first: Any) -> None:
         raise ValueError(
             "estimators must be PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier, all of one class, got "
             f"{sorted({type(model).__name__, type(first).__name__})}"
+            + ("; those of pegasos.dask have to_local()" if hasattr(model, "to_local") else "")
         )
 
 

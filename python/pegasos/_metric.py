@@ -89,7 +89,8 @@ class Metric:
         """What maps rows of such a dtype."""
         dtype = data.X.dtype.name
         if dtype not in self._compiled:
-            values = np.ascontiguousarray(self.map).ravel()
+            # One that was pickled may begin at any byte.
+            values = np.require(self.map, requirements=["C", "A"]).ravel()
             self._compiled[dtype] = _core.Metric(values, self.map.shape[-1], self.diagonal, dtype)
         return self._compiled[dtype]
 

@@ -10,6 +10,7 @@ import dask
 import dask.array as da
 import distributed
 import numpy as np
+from sklearn.utils import column_or_1d
 
 from pegasos._threads import limit
 
@@ -36,11 +37,29 @@ class Part(NamedTuple):
         values = given[0] if len(given) == 1 else given
         if not isinstance(values, tuple) or len(values) not in (2, 3):
             raise TypeError(f"parts must be tuples (X, y) or (X, y, sample_weight), got a {type(values).__name__}")
-        part = cls(*values)
+        if values[0] is None or values[1] is None:
+            raise TypeError(f"parts must hold X and y, got None for {'X' if values[0] is None else 'y'}")
+        part = cls(in_rows(values[0]), *values[1:])
         rows = [int(part.X.shape[0]), *(len(each) for each in part[1:] if each is not None)]
         if len(set(rows)) > 1:
             raise ValueError(f"X, y and sample_weight of a part must have as many rows, got {rows}")
         return part
+
+    def weights(self) -> np.ndarray | None:
+        """The weights of the examples, as numbers."""
+        if self.weight is None:
+            return None
+        found = np.asarray(self.weight, np.float64)
+        if found.shape != (self.n,) or not (np.isfinite(found).all() and (found >= 0.0).all()):
+            raise ValueError(
+                f"sample_weight must be {self.n} finite numbers >= 0 for a part of so many rows, got {self.weight!r}"
+            )
+        return found
+
+
+def in_rows(X: Any) -> Any:
+    """The rows themselves, or an array of those of a list."""
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 @contextmanager
@@ -63,9 +82,16 @@ def is_frame(X: Any) -> bool:
     return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "_meta_nonempty")
 
 
+def is_piece(X: Any) -> bool:
+    """Whether a part may be made of it."""
+    return dask.is_dask_collection(X) or isinstance(X, distributed.Future)
+
+
 def is_remote(X: Any) -> bool:
-    """Whether it is of Dask in one way or another."""
-    return is_list(X) or isinstance(X, da.Array) or is_frame(X)
+    """Whether it is of Dask in one way or another: a list of rows is of this process."""
+    if is_list(X):
+        return not X or any(is_piece(piece) for part in X for piece in (part if isinstance(part, tuple) else (part,)))
+    return isinstance(X, da.Array) or is_frame(X)
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
@@ -93,7 +119,7 @@ def _given(parts: Sequence[Any], y: Any, sample_weight: Any) -> list[tuple[Any, 
     found = [part if isinstance(part, tuple) else (part,) for part in parts]
     for pieces in found:
         for piece in pieces:
-            if not (dask.is_dask_collection(piece) or isinstance(piece, distributed.Future)):
+            if not is_piece(piece):
                 raise TypeError(f"X must hold Delayed or tuples of Delayed, got a {type(piece).__name__}")
     return found
 
@@ -136,7 +162,8 @@ def lazily(model: Any, X: Any, method: str) -> Any:
         each = dask.delayed(_apply, pure=False)
         return [each(part, shared, method) for part in X]
     if is_frame(X):
-        meta = _apply_to_frame(X._meta_nonempty, model, method).iloc[:0]
+        # Of the first of its rows: in others values are missing where they may be.
+        meta = _apply_to_frame(X._meta_nonempty.iloc[:1], model, method).iloc[:0]
         return X.map_partitions(_apply_to_frame, shared, method, meta=meta)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(f"X must have {model.n_features_in_} features, got an array of shape {X.shape}")
@@ -149,6 +176,7 @@ def lazily(model: Any, X: Any, method: str) -> Any:
 
 def _apply(X: Any, model: Any, method: str) -> np.ndarray:
     """A method of the model, on one thread: others predict beside."""
+    X = in_rows(X)
     with threads(1):
         if X.shape[0]:
             found: np.ndarray = getattr(model, method)(X)
@@ -166,8 +194,9 @@ def _apply_to_frame(X: Any, model: Any, method: str) -> Any:
     # By what the frame makes its own of: pandas is for those to import who have frames.
     if found.ndim == 1:
         return X._constructor_sliced(found, index=X.index)
-    columns = model.classes_ if found.shape[1] == len(model.classes_) else None
-    return X._constructor(found, index=X.index, columns=columns)
+    # Three classes have as many pairs, whose scores are of none of them.
+    of_pairs = method == "decision_function" and getattr(model, "_scores_pairs", False) and model.decision_function_shape == "ovo"
+    return X._constructor(found, index=X.index, columns=None if of_pairs else model.classes_)
 
 
 def accuracy(model: Any, parts: list[tuple[Any, ...]]) -> Any:
@@ -180,8 +209,10 @@ def accuracy(model: Any, parts: list[tuple[Any, ...]]) -> Any:
 def _right(model: Any, *pieces: Any) -> tuple[float, float]:
     """The weight of the examples of a part whose class is named, and of all."""
     part = Part.of(*pieces)
-    weights = np.ones(part.n) if part.weight is None else np.asarray(part.weight, np.float64)
-    right = _apply(part.X, model, "predict") == np.asarray(part.y)
+    weights = part.weights()
+    if weights is None:
+        weights = np.ones(part.n)
+    right = _apply(part.X, model, "predict") == np.asarray(column_or_1d(part.y))
     return float(weights[right].sum()), float(weights.sum())
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -60,14 +60,22 @@ def passes(
     X, y : batch
         As of the source.
     """
-    if not ahead:
-        yield from _in_turn(source, size, n_passes, window, seed, skip)
-        return
-    with closing(_in_turn(source, size, n_passes, window, seed, skip)) as batches, ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = thread.submit(next, batches, None)
+    begun, batches = os.getpid(), _in_turn(source, size, n_passes, window, seed, skip)
+    thread = ThreadPoolExecutor(1) if ahead else None
+    try:
+        coming = thread.submit(next, batches, None) if thread else None
+        while (batch := coming.result() if coming else next(batches, None)) is not None:
+            if thread:
+                coming = thread.submit(next, batches, None)
             yield batch
+            if os.getpid() != begun and source.may_be_ahead:
+                # The thread is its parent's, and so is the place in the file.
+                raise RuntimeError(f"{source.name}: a forked process cannot go on with batches of its parent; begin them there")
+    finally:
+        if os.getpid() == begun:
+            if thread:
+                thread.shutdown()
+            batches.close()
 
 
 def _in_turn(
@@ -221,10 +229,12 @@ def stream(
     read : All rows of a file at once.
 
     Notes
-    ----- Memory is that of a batch, or of three windows where rows are shuffled, and a few megabytes; of Parquet also
+    -----
+    Memory is that of a batch, or of three windows where rows are shuffled, and a few megabytes; of Parquet also
     that of a row group. Arguments are checked when the function is called, the file is opened when the first batch is
-    asked for, and closed behind the last or with the iterator. A cache takes 12 bytes for each stored number of
-    sparse rows in double precision, 8 in single; of dense rows 8 and 4. ``docs/streams.md`` has what all this costs.
+    asked for, and closed behind the last or with the iterator. A process that is forked begins its own. A cache takes
+    12 bytes for each stored number of sparse rows in double precision, 8 in single; of dense rows 8 and 4.
+    ``docs/streams.md`` has what all this costs.
 
     Examples
     --------

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos import _rounds
 from pegasos._base import Watch
-from pegasos._data import check_labels
 from pegasos._estimator import EstimatorBase
 from pegasos._parts import accuracy, is_remote, lazily, parts_of
 from pegasos._progress import bar_of
@@ -60,6 +59,7 @@ class RemoteClassifier(ClassifierMixin, EstimatorBase):
     n_iter_no_change: int
     random_state: RandomState
     verbose: int
+    class_weight: ClassWeight
     client: Any
     _model: Any
     n_iter_: int
@@ -147,8 +147,9 @@ class RemoteClassifier(ClassifierMixin, EstimatorBase):
             facts = _named(facts, classes)
         if len(facts.classes) < 2:
             raise ValueError(f"y must hold at least two classes to tell apart, got {len(facts.classes)} class")
-        model = self._prepared(facts)
-        of_class = _of_class(model.class_weight, facts)
+        weights = _class_weights(self.class_weight, facts)
+        of_class = _of_class(weights, facts)
+        model = self._prepared(facts, weights)
         tasks.prepare(_rounds.prepare, model, facts.classes, facts.dtype, of_class)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(known)).tolist()
         sizes, delay = [facts.n for facts in known], int(getattr(self, "delay", 0))
@@ -185,11 +186,10 @@ class RemoteClassifier(ClassifierMixin, EstimatorBase):
     def _objective(self, tasks: Tasks, model: Any, n: int) -> float:
         return float("nan")
 
-    def _prepared(self, facts: _rounds.Facts) -> Any:
+    def _prepared(self, facts: _rounds.Facts, weights: dict[Any, float] | None) -> Any:
         """The local estimator, with numbers for all that the parts could not decide alike."""
         params = self.get_params(deep=False)
         known = self._local().get_params(deep=False)
-        weights = _class_weights(params["class_weight"], facts)
         params = {name: value for name, value in params.items() if name in known}
         params |= {"class_weight": weights, "verbose": 0, **self._decided(facts, weights)}
         if params["alpha"] == "auto":
@@ -285,14 +285,22 @@ class RemoteClassifier(ClassifierMixin, EstimatorBase):
         if client is None:
             with suppress(ValueError):
                 client = distributed.default_client()
-        # Where nobody has started a cluster it is computed without.
-        return float(found.compute() if client is None else client.compute(found).result())
+        if client is None:
+            # Where nobody has started a cluster it is computed without.
+            return float(found.compute())
+        future = client.compute(found)
+        try:
+            return float(future.result())
+        finally:
+            # An error would hold it as long as somebody holds the error.
+            future.release()
 
 
 def _named(facts: _rounds.Facts, classes: Any) -> _rounds.Facts:
     """The facts, where all of these classes may be."""
-    check_labels(np.asarray(classes), "classes")
-    return facts.among(np.unique(classes))
+    named = Stream.of_call(None, classes).classes
+    assert named is not None
+    return facts.among(named)
 
 
 def _of_class(class_weight: dict[Any, float] | None, facts: _rounds.Facts) -> np.ndarray | None:

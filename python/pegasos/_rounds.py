@@ -84,11 +84,10 @@ def survey(parts: list[tuple[Any, ...]], model: Any, spread: bool, constant: flo
 
 
 def _survey(part: Part, model: Any, spread: bool, constant: float | None) -> Facts:
-    X, y, weight = part
-    X, y = validated(model, X, y, dtype=[np.float64, np.float32], reset=True, finite=False)
+    X, y = validated(model, part.X, part.y, dtype=[np.float64, np.float32], reset=True, finite=False)
     classes, codes = encode(y)
     total, squares, largest = 0.0, 0.0, np.zeros(len(classes))
-    data, weight = as_data(X), _checked(weight, len(y))
+    data, weight = as_data(X), part.weights()
     if spread or constant is not None:
         with explaining(X, model):
             norms = data.norms()
@@ -102,16 +101,6 @@ def _survey(part: Part, model: Any, spread: bool, constant: float | None) -> Fac
     names = list(getattr(model, "feature_names_in_", []))
     counts, weights = (np.bincount(codes, weight, minlength=len(classes)) for weight in (None, weight))
     return Facts(len(y), classes, counts, X.shape[1], names, issparse(X), X.dtype, total, squares, weights, largest)
-
-
-def _checked(weight: Any, n: int) -> np.ndarray | None:
-    """Weights of so many examples, as numbers."""
-    if weight is None:
-        return None
-    found = np.asarray(weight, np.float64)
-    if found.shape != (n,) or not (np.isfinite(found).all() and (found >= 0.0).all()):
-        raise ValueError(f"sample_weight must be {n} finite numbers >= 0 for a part of so many rows, got {weight!r}")
-    return found
 
 
 def both(one: Facts, other: Facts) -> Facts:
@@ -156,9 +145,9 @@ def prepare(
 ) -> tuple[Any, list[Prepared]]:
     """The parts that are not empty, with weights ``of_class``, and the model, which now knows the names of the features."""
     model, found = clone(model), []
-    for X, y, weight in (part for part in _put_together(parts) if part.n):
-        X, y = validated(model, X, y, dtype=dtype, reset=True, finite=False)
-        codes, weight = encode_among(y, classes), _checked(weight, len(y))
+    for part in (part for part in _put_together(parts) if part.n):
+        X, y = validated(model, part.X, part.y, dtype=dtype, reset=True, finite=False)
+        codes, weight = encode_among(y, classes), part.weights()
         if of_class is not None:
             weight = of_class[codes] if weight is None else weight * of_class[codes]
         if weight is not None and not weight.any():

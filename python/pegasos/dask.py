@@ -245,7 +245,10 @@ class PegasosClassifier(RemoteClassifier):
 
     def _wants(self) -> tuple[bool, float | None]:
         swings = self.loss == "squared_hinge" and self.learning_rate == "pegasos" and self.t0 == "auto"
-        return False, self._constant() if swings else None
+        constant = self._constant()
+        if swings and not np.isfinite(2.0 * constant * constant):
+            raise ValueError(f"intercept_scaling must have a square that is finite, got {constant}")
+        return False, constant if swings else None
 
     def _constant(self) -> float:
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -264,7 +267,8 @@ class PegasosClassifier(RemoteClassifier):
         scaling = self._constant()
         square = float((model.coef_.astype(np.float64) ** 2).sum())
         if scaling:
-            square += float((model.intercept_.astype(np.float64) ** 2).sum()) / scaling**2
+            # Divided first: the square of a scaling may be 0.
+            square += float(((model.intercept_.astype(np.float64) / scaling) ** 2).sum())
         return float(model.alpha_ / 2.0 * square + loss)
 
 

@@ -121,13 +121,26 @@ impl<T: Element + Copy> Part for Vec<T> {
     }
 
     fn take(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
-        Ok(item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?.to_vec())
+        Ok(aligned(parts, name)?.as_slice()?.to_vec())
     }
 
     fn look(parts: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
-        item(parts, name)?.extract::<PyReadonlyArray1<'_, T>>()?.as_slice()?;
-        Ok(())
+        aligned::<T>(parts, name).map(drop)
     }
+}
+
+/// The array of this name, or a copy where it does not begin where its numbers may: buffers of a pickle that travel apart, as
+/// Dask's do, may come to begin at any byte.
+fn aligned<'py, T: Element>(
+    parts: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<PyReadonlyArray1<'py, T>> {
+    let found = item(parts, name)?;
+    let array = found.extract::<PyReadonlyArray1<'py, T>>()?;
+    if array.as_slice().is_ok() {
+        return Ok(array);
+    }
+    found.call_method0("copy")?.extract()
 }
 
 impl<T: Part> Part for Option<T> {

@@ -335,6 +335,14 @@ class Slow(np.ndarray):
         time.sleep(0.02)
 
 
+def test_models_of_many_features_travel(client):
+    """Of large arrays Dask sends the first behind the rest, where it begins at any byte."""
+    X, y = sparse.random(40, 20_000, 1e-3, "csr", random_state=0), np.arange(40) % 2
+    parts = [dask.delayed((X[k::4], y[k::4])) for k in range(4)]
+    model = linear(client, rounds=2).fit(parts)
+    assert model.score(parts) == model.to_local().score(X, y)
+
+
 # -- what it gives back
 
 
@@ -391,6 +399,61 @@ def test_predictions_of_frames_have_their_index(client, make):
     assert list(scores.columns) == ["u", "v", "w"]
     assert_allclose(scores.compute(scheduler="sync"), local.decision_function(frame[list("abcdef")]))
     assert 0.4 < model.score(frames[list("abcdef")], frames["y"]) <= 1.0
+
+
+def test_scores_of_pairs_are_not_named_by_classes(client):
+    X, y = rows(300, n_classes=3)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")).assign(y=np.array(["u", "v", "w"])[y]), npartitions=2)
+    for multi_class, names in (("ovo", [0, 1, 2]), ("ovr", ["u", "v", "w"])):
+        model = kernel(client, multi_class=multi_class, decision_function_shape="ovo", rounds=1)
+        model.fit(frame[list("abcdef")], frame["y"])
+        scores = model.decision_function(frame[list("abcdef")])
+        assert list(scores.columns) == names == list(scores.compute(scheduler="sync").columns)
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "float32"])
+def test_frames_whose_columns_may_leave_out_values(client, dtype):
+    X, y = rows(300)
+    frame = pd.DataFrame(X, columns=list("abcdef")).astype(dtype)
+    frames, labels = dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(y, dtype="Int64"), npartitions=2)
+    model = linear(client, rounds=1).fit(frames, labels)
+    got = model.predict(frames).compute(scheduler="sync")
+    assert (got.to_numpy() == model.to_local().predict(frame)).all()
+
+
+def test_lists_of_rows(client):
+    X, y = rows(300)
+    given = [dask.delayed((X.tolist(), y.tolist())), dask.delayed((X[:9].tolist(), y[:9].tolist(), [1.0] * 9))]
+    model = linear(client, rounds=1).fit(given)
+    local, few = model.to_local(), X[:5].tolist()
+    for method in ("predict", "decision_function"):
+        want = getattr(local, method)(X[:5])
+        assert np.array_equal(getattr(model, method)(few), want)
+        assert np.array_equal(getattr(model, method)(tuple(few)), want)
+        assert np.array_equal(getattr(model, method)([dask.delayed(few)])[0].compute(scheduler="sync"), want)
+    assert model.score(few, y[:5].tolist()) == local.score(X[:5], y[:5])
+    assert model.score(given[:1]) == local.score(X, y)
+
+
+def test_scores_of_what_a_fit_takes(client):
+    X, y = rows(300)
+    model = linear(client, rounds=1).fit(*arrays(X, y))
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    column = dd.from_pandas(pd.DataFrame({"y": y}), npartitions=2)
+    assert model.score(frame, column) == model.to_local().score(X, y)
+    dX, dy = arrays(X, y, 3)
+    for weight in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="sample_weight must be 100 finite numbers >= 0"):
+            model.score(dX, dy, da.full(300, weight, chunks=100))
+        nothing_is_left(client)
+
+
+def test_intercepts_of_any_scale(client):
+    X, y = rows(300)
+    dX, dy = arrays(X, y, 3)
+    with pytest.raises(ValueError, match="intercept_scaling must have a square that is finite, got 1e.200"):
+        linear(client, "squared_hinge", intercept_scaling=1e200).fit(dX, dy)
+    assert np.isfinite(linear(client, rounds=1, tol=0.0, intercept_scaling=1e-200).fit(dX, dy).objective_)
 
 
 def test_probabilities(client):
@@ -493,13 +556,23 @@ def test_bad_data(client):
         (([dask.delayed((X, y)), dask.delayed((X[:, :4], y))],), ValueError, "same number of features, got 6 and 4"),
         (([dask.delayed((X, y)), dask.delayed((X, y.astype(str)))],), ValueError, "labels of one kind"),
         (([dask.delayed((X, y)), dask.delayed((sparse.csr_array(X), y))],), ValueError, "same kind of matrix"),
+        (([dask.delayed((X, None))],), TypeError, "parts must hold X and y, got None for y"),
+        (([dask.delayed((None, y))],), TypeError, "parts must hold X and y, got None for X"),
     ):
         with pytest.raises(error, match=match):
             model.fit(*given)
         assert pickle.dumps(model) == before
         nothing_is_left(client)
-    with pytest.raises(ValueError, match="classes"):
-        model.fit(dX, dy, classes=[5, 6])
+    for classes, match in (
+        ([5, 6], "classes"),
+        ([], "classes must hold at least two classes, got none"),
+        ([0, 1, "a"], "Mix of label input types"),
+        ([[0, 1], [2, 3]], "Unknown label type"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.fit(dX, dy, classes=classes)
+    with pytest.raises(ValueError, match="could not convert string to float: 'a'"):
+        linear(client, "squared_hinge", class_weight={0: "a"}).fit(dX, dy)
     with pytest.raises(TypeError, match="client must be a distributed.Client or None, got a str"):
         linear("tcp://127.0.0.1:8786").fit(dX, dy)
     with pytest.raises(TypeError, match="needs a distributed.Client: start one"):

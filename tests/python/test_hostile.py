@@ -333,6 +333,46 @@ def test_pickled_meanwhile(make, examples):
     assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
 
 
+@every_estimator
+def test_pickles_whose_buffers_begin_anywhere(make, examples):
+    """As those of Dask do, and of whoever sends them apart from the rest."""
+    X, y = examples
+    model = make().fit(X, y)
+    buffers = []
+    text = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    want = model.decision_function(X)
+    for offset in (0, 1, 4):
+        moved = []
+        for buffer in buffers:
+            there = buffer.raw()
+            space = np.zeros(there.nbytes + 32, np.uint8)
+            begin = -space.ctypes.data % 16 + offset
+            space[begin : begin + there.nbytes] = there
+            moved.append(space[begin : begin + there.nbytes])
+        twin = pickle.loads(text, buffers=moved)
+        assert (twin.decision_function(X) == want).all()
+        twin.partial_fit(X, y)
+
+
+def test_a_metric_whose_buffers_begin_anywhere():
+    X = np.random.default_rng(0).normal(size=(120, 5))
+    model = KernelPegasosClassifier(metric="diagonal", budget=20, random_state=0).fit(X, X[:, 0] > 0)
+    want = model.decision_function(X)
+    map = model._metric.map
+    space = np.zeros(map.nbytes + 1, np.uint8)[1:].view(map.dtype).reshape(map.shape)
+    space[:] = map
+    twin = pickle.loads(pickle.dumps(model))
+    object.__setattr__(twin._metric, "map", space)
+    assert (twin.decision_function(X) == want).all()
+
+
+def test_copies_count_the_steps_that_their_trainer_has_made(examples):
+    """Who copies while another thread learns in place may find ``t_`` of before."""
+    model = papers_kernel(budget=20, random_state=0).fit(*examples)
+    steps, model.t_ = model.t_, 1
+    assert [twin.t_ for twin in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model)))] == [steps] * 3
+
+
 # -- sizes
 
 

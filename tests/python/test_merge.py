@@ -221,6 +221,8 @@ def test_models_that_do_not_fit_together():
     X, y = examples("jointly")
     first = model_of("jointly").fit(X, y)
     refused([], "at least one")
+    with pytest.raises(TypeError, match="estimators must be a sequence of estimators, got a PegasosClassifier"):
+        merge(first)
     refused([first, model_of("jointly").fit(X, y + 1)], "same classes")
     refused([first, model_of("jointly").fit(X, y % 2)], "same classes")
     refused([first, model_of("jointly").fit(X, np.array(["a", "b", "c"])[y])], "same classes")
@@ -254,11 +256,15 @@ def test_models_that_do_not_fit_together():
         "abc",
         ["a", "b", "c"],
         [None, 1.0, 1.0],
+        [1.0, 1j, 1.0],
+        [1.0, [2.0], 1.0],
+        [10**400, 1, 1],
+        {0: 1.0},
     ],
-    ids=str,
+    ids=lambda value: repr(value)[:20],
 )
 def test_bad_weights(weights):
-    refused(apart()[0], "weights|convert|float", weights)
+    refused(apart()[0], "weights must be", weights)
 
 
 def test_weights_of_any_size():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -540,6 +541,31 @@ def test_reading_ahead(tmp_path: Path) -> None:
         for _, y in batches:
             n += len(y)
     assert n in (0, 1000)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_forked_process_does_not_go_on(n_jobs: int, tmp_path: Path, run_script: Any) -> None:
+    """It has no thread that reads ahead, and the place in the file is its parent's too."""
+    path = tmp_path / "a.csv"
+    np.savetxt(path, np.c_[DENSE, LABELS], delimiter=",")
+    done = run_script(f"""
+import os, signal
+from pegasos.io import stream
+batches = stream({str(path)!r}, 90, n_jobs={n_jobs})
+n = len(next(batches)[1])
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    try:
+        next(batches)
+    except RuntimeError as error:
+        os._exit(0 if "forked" in str(error) else 1)
+    os._exit(2)
+assert os.waitpid(child, 0)[1] == 0
+assert n + sum(len(y) for X, y in batches) == {len(LABELS)}
+""")
+    assert done.returncode == 0, done.stderr
 
 
 def test_memory_is_that_of_a_batch(tmp_path: Path, run_script: Any) -> None:
