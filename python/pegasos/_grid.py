@@ -39,7 +39,7 @@ class Axis:
             return cls(None, of, first, last)
         try:
             found = np.unique(np.atleast_1d(np.asarray(values, float)))[::-1]
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             found = np.empty(0)
         if np.ndim(values) > 1 or not found.size or not (np.isfinite(found) & (found > 0)).all():
             raise ValueError(f"{name} must be 'auto', or numbers > 0 and finite, got {values!r}")

@@ -94,7 +94,20 @@ def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
         "pipeline": model.steps[-1][0] if isinstance(model, Pipeline) else None,
         "trainer": _encode(estimator._trainer.parts(), "trainer", tensors),
     }
-    return json.dumps(state, allow_nan=False), {name: np.ascontiguousarray(values) for name, values in tensors.items()}
+    text = json.dumps(state, allow_nan=False)
+    if "\\ud" in text:
+        _check_texts(state)
+    return text, {name: np.ascontiguousarray(values) for name, values in tensors.items()}
+
+
+def _check_texts(state: dict[str, Any]) -> None:
+    """Refuses halves of characters: JSON can name them, but nobody could read the file."""
+    for entry, value in state.items():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            found = error.object[max(0, error.start - 20) : error.end + 20]
+            raise ValueError(f"{entry} must hold texts that UTF-8 can hold to be saved, got {found!r}") from error
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -201,7 +201,7 @@ def _descending(alphas: Any, n: int) -> np.ndarray:
         return 10.0 ** (-np.arange(4, max(5, int(np.ceil(2.0 * np.log10(n))) + 1)) / 2.0)
     try:
         found = np.atleast_1d(np.asarray(alphas, float))
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         found = np.empty(0)
     if found.ndim != 1 or not found.size or not (np.isfinite(found) & (found > 0)).all():
         raise ValueError(f"alphas must be 'auto', or numbers > 0 and finite, got {alphas!r}")

@@ -190,7 +190,8 @@ class Predictor:
         guess, y = self.predict(X), np.asarray(y)
         if y.shape != guess.shape:
             raise ValueError(f"y must have shape {guess.shape}, as X has so many rows, got {y.shape}")
-        return float(np.average(guess == y, weights=sample_weight))
+        weights = None if sample_weight is None else _weights(sample_weight, len(guess))
+        return float(np.average(guess == y, weights=weights))
 
     def to_c(self, name: str = "model") -> str:
         """The model as a header for C and C++, with arrays and functions that need nothing but ``<math.h>``.
@@ -245,13 +246,18 @@ class Predictor:
         >>> [line for line in header.splitlines() if "int answer_predict" in line][-1]
         'static inline int answer_predict(const float *x)'
         """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, got {name!r}")
         return self._model.to_c(name)
 
     def _scores(self, X: Any) -> np.ndarray:
         """All scores, row after row."""
         threads = thread_count(self.n_jobs)
         if self.takes_texts:
-            return self._model.scores_of_texts(_texts(X), threads=threads)
+            try:
+                return self._model.scores_of_texts(_texts(X), threads=threads)
+            except UnicodeEncodeError as error:
+                raise ValueError(f"X must hold texts that UTF-8 can hold, got {error.object!r}") from error
         self._check_names(X)
         return self._model.scores(Examples(_rows(X, self.n_features_in_)), threads=threads)
 
@@ -272,7 +278,7 @@ class Predictor:
 
 def _texts(X: Any) -> list[str]:
     """The texts of an iterable of them."""
-    if isinstance(X, str | bytes):
+    if isinstance(X, str | bytes) or not hasattr(X, "__iter__"):
         raise ValueError(f"X must be an iterable of texts, got one {type(X).__name__}")
     texts = list(X)
     if not texts:
@@ -281,6 +287,19 @@ def _texts(X: Any) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"X must hold texts, got {text!r}")
     return texts
+
+
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    """The weights of so many examples."""
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold {n} numbers: {error}") from error
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), as X has so many rows, got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
+        raise ValueError(f"sample_weight must be finite, >= 0 and not all 0, got {weights}")
+    return weights
 
 
 def _rows(X: Any, n_features: int) -> Any:
@@ -293,13 +312,22 @@ def _rows(X: Any, n_features: int) -> Any:
         indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
         if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
             raise ValueError(f"X must have indices that are integers, got {indices.dtype} and {indptr.dtype}")
+        if len(shape) != 2 or any(array.ndim != 1 for array in (data, indices, indptr)):
+            raise ValueError(
+                "X must have a shape of two dimensions, and data, indices and indptr of one, got shape "
+                f"{shape} and {data.shape}, {indices.shape}, {indptr.shape}"
+            )
         if len(indptr) != shape[0] + 1:
             raise ValueError(f"X must have {shape[0] + 1} entries in indptr, as it has {shape[0]} rows, got {len(indptr)}")
         # SciPy keeps both index arrays in one dtype, unless somebody assigned to one of them.
         index = np.int32 if indices.dtype == indptr.dtype == np.int32 else np.int64
         rows = (*(np.require(array, index, ["C", "A"]) for array in (indptr, indices)), data, shape[1])
     else:
-        rows = _floats(np.asarray(X))
+        try:
+            rows = np.asarray(X)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must be rows of {n_features} numbers: {error}") from error
+        rows = _floats(rows)
         shape = rows.shape
     if len(shape) != 2:
         raise ValueError(f"X must have two dimensions, rows and features, got shape {shape}")

@@ -45,7 +45,8 @@ def described_step(name: str, step: Any) -> dict[str, Any]:
         **learned.get_params(deep=False),
         **{entry: None if array is None else np.asarray(array, np.float64) for entry, array in arrays.items()},
         "n_features": int(learned.n_features_in_),
-        "n_samples_seen": seen.astype(np.int64) if seen.ndim else int(seen),
+        # Not whole where examples have weights.
+        "n_samples_seen": seen if seen.ndim else seen.item(),
         # Tensors are in double precision; with others than these rows would be scaled to other bits.
         "single": learned.scale_ is not None and learned.scale_.dtype == np.float32,
     }
@@ -70,7 +71,11 @@ def restored_step(state: dict[str, Any], n_features: int) -> tuple[str, Any]:
         # Once nobody told.
         setattr(step, attribute, array.astype(np.float32) if state.get("single") is True and array is not None else array)
     step.n_features_in_ = n_features
-    step.n_samples_seen_ = state["n_samples_seen"]
+    seen = np.asarray(state["n_samples_seen"])
+    if seen.dtype.kind not in "if" or seen.shape not in ((), (n_features,)) or not (np.isfinite(seen) & (seen >= 0)).all():
+        raise ValueError(f"n_samples_seen of a {state['class']} must be numbers >= 0, got {state['n_samples_seen']!r}")
+    # A number of NumPy's: scikit-learn goes on from no other.
+    step.n_samples_seen_ = seen[()]
     return state["name"], step
 
 

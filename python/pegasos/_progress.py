@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -107,6 +108,30 @@ def _number(name: str, value: float) -> str:
     return f"{value:.2g}" if name == "gap" else f"{value:.4g}"
 
 
+class _Lasting:
+    """A screen that may fail or go: a fit of hours must not be lost to that."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __eq__(self, other: object) -> bool:
+        # What tqdm writes between bars clears those of the same screen.
+        return bool(self._stream == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            getattr(self._stream, "flush", lambda: None)()
+
+
 class Bar(_Shown):
     """One bar of tqdm's, from the first stage of a fit to its last."""
 
@@ -132,7 +157,7 @@ class Bar(_Shown):
                 miniters=0,
                 mininterval=_DRAWN,
                 dynamic_ncols=True,
-                file=self._stream,
+                file=_Lasting(self._stream),
             )
             return
         if unit is not None:
@@ -291,6 +316,6 @@ def say(text: str) -> None:
     if stream is None:
         return
     if _is_terminal(stream):
-        tqdm.write(text, file=stream)
+        tqdm.write(text, file=_Lasting(stream))
     else:
         _written(stream, text)

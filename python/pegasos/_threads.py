@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextvars import ContextVar
 from functools import cache
+from numbers import Integral
 
 from pegasos._core import available_parallelism
 
@@ -49,6 +50,8 @@ def thread_count(n_jobs: int | None) -> int:
             if value.isascii() and value.isdigit() and value.strip("0"):
                 n_jobs = int(value[-18:]) if len(value) < 19 else most
                 break
+    if not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be None or an int, a number of threads, got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use None for all cores, or a number of threads")
     asked = n_jobs if n_jobs > 0 else cores + 1 + n_jobs

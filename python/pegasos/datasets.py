@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -63,8 +64,8 @@ def make_checkerboard(
     [400, 400, 200]
     """
     random = check_random_state(random_state)
-    if not np.isfinite(drift):
-        raise ValueError(f"drift must be finite, got {drift}")
+    if not (isinstance(drift, Real) and np.isfinite(drift)):
+        raise ValueError(f"drift must be a finite number, got {drift!r}")
     drawn = 0
 
     def draw(n: int) -> _Examples:
@@ -142,10 +143,13 @@ def make_waveform(
 def _in_chunks(
     draw: Callable[[int], _Examples], n_samples: int, chunk_size: int | None
 ) -> _Examples | Iterator[_Examples]:
-    if n_samples < 0:
-        raise ValueError(f"n_samples must be >= 0, got {n_samples}")
+    _check_count("n_samples", n_samples, 0)
     if chunk_size is None:
         return draw(n_samples)
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be >= 1, got {chunk_size}")
+    _check_count("chunk_size", chunk_size, 1)
     return (draw(min(chunk_size, n_samples - start)) for start in range(0, n_samples, chunk_size))
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an int >= {least}, got {value!r}")

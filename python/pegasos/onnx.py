@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._core import __version__
@@ -98,12 +98,14 @@ def to_onnx(
         search over either, whose ``best_estimator_`` is taken.
     X : array-like or DataFrame of shape (n_samples, n_features), default=None
         Rows, one will do, that tell the names and types of what goes in: an array is one input "X" of its dtype, a
-        DataFrame one input of shape (n, 1) for each column. Needed where a Pipeline chooses columns by name.
+        DataFrame one input of shape (n, 1) for each column, of its name with '_' for spaces and other characters that
+        are in no name of ONNX. Needed where a Pipeline chooses columns by name.
     initial_types : list of (str, skl2onnx type), default=None
         The same, said outright.
     dtype : {float32, float64}, default=None
         What goes in where neither is given: one input "X" of shape (n, n_features) and this type; None for the type
-        that the model was trained with. Scores and probabilities come out in the type that goes in.
+        that the model was trained with. Scores and probabilities come out in the type that goes in, of whole numbers in
+        float32.
     probabilities : bool, default=True
         Whether the graph shall give probabilities too, where the model does.
     options : dict, default=None
@@ -126,7 +128,7 @@ def to_onnx(
         If it is no estimator of this package and does not end in one.
     ValueError
         If it has no graph: kernels that are callables or precomputed, class labels that are neither strings nor whole
-        numbers, 2 GB of support vectors; or if another argument is not as described.
+        numbers, 2 GB of support vectors, steps that skl2onnx does not convert; or if another argument is not as described.
 
     See Also
     --------
@@ -171,14 +173,28 @@ def to_onnx(
             f"target_opset must be an integer from {_OLDEST_OPSET} to {newest}, the newest that skl2onnx knows, "
             f"got {target_opset!r}"
         )
-    model = skl2onnx.convert_sklearn(
-        estimator,
-        name=type(last).__name__,
-        initial_types=_inputs(estimator, last, X, initial_types, dtype),
-        target_opset=int(target_opset),
-        options=options,
-        custom_parsers={type(last): partial(_parse_all, probabilities=probabilities)},
-    )
+    if not (options is None or isinstance(options, dict)):
+        raise ValueError(f"options must be a dict of options of skl2onnx, or None, got {options!r}")
+    inputs = _inputs(estimator, last, X, initial_types, dtype)
+    try:
+        model = skl2onnx.convert_sklearn(
+            estimator,
+            name=type(last).__name__,
+            initial_types=inputs,
+            target_opset=int(target_opset),
+            options=options,
+            custom_parsers={type(last): partial(_parse_all, probabilities=probabilities)},
+        )
+    except (NameError, RuntimeError) as error:
+        # Of other steps, and of options: errors of skl2onnx are of many kinds.
+        raise ValueError(f"estimator has a step, or options have something, that skl2onnx does not take: {error}") from error
+    names = [name for name, _ in inputs]
+    for name, tensor in zip(names, model.graph.input, strict=True):
+        if tensor.name != name and tensor.name in names:
+            raise ValueError(
+                f"names of inputs must differ by more than characters that ONNX writes as '_', got {name!r} and "
+                f"{tensor.name!r}; rename the columns"
+            )
     for domain in model.opset_import:
         if domain.domain == "":
             domain.version = target_opset
@@ -236,9 +252,9 @@ def _inputs(estimator: Any, last: Any, X: Any, initial_types: Any, dtype: Any) -
     if not found:
         raise ValueError(f"initial_types must be pairs of a name and a type of skl2onnx, got {initial_types!r}")
     for name, kind in found:
-        if not isinstance(name, str) or name in _OUTPUTS:
+        if not isinstance(name, str) or name in ("", *_OUTPUTS):
             raise ValueError(
-                f"names of inputs must be strings, and not those of outputs, {', '.join(_OUTPUTS)}, got {name!r}; "
+                f"names of inputs must be strings, not empty, and not those of outputs, {', '.join(_OUTPUTS)}, got {name!r}; "
                 "rename the columns"
             )
         try:
@@ -247,6 +263,8 @@ def _inputs(estimator: Any, last: Any, X: Any, initial_types: Any, dtype: Any) -
             raise ValueError(
                 f"input {name!r} must be of a type that skl2onnx takes, as float32, int64 or str: {error}"
             ) from error
+        if not kind.shape:
+            raise ValueError(f"input {name!r} must have a shape, as [None, n_features], got {kind}")
     return found
 
 
@@ -266,10 +284,13 @@ def _types_of(X: Any) -> Any:
 
 def _chooses_by_name(estimator: Any) -> bool:
     """Whether it begins with a choice of columns by their names."""
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else None
-    if not isinstance(first, ColumnTransformer):
+    if isinstance(estimator, Pipeline):
+        return any(_chooses_by_name(step) for _, step in estimator.steps[:1])
+    if isinstance(estimator, FeatureUnion):
+        return any(_chooses_by_name(part) for _, part in estimator.transformer_list)
+    if not isinstance(estimator, ColumnTransformer):
         return False
-    chosen = [columns for _, _, columns in first.transformers_ if not isinstance(columns, slice)]
+    chosen = [columns for _, _, columns in estimator.transformers_ if not isinstance(columns, slice)]
     return any(isinstance(column, str) for columns in chosen for column in np.atleast_1d(columns).tolist())
 
 
@@ -319,7 +340,9 @@ def _declare_shapes(operator: Any) -> None:
     if guess_proto_type(inputs[0].type) not in _NUMBERS:
         raise ValueError(f"{name} takes real numbers, got {inputs[0].type}; encode them in a step before")
     shape = inputs[0].type.shape
-    if len(shape) == 2 and shape[1] not in (None, d):
+    if shape and len(shape) != 2:
+        raise ValueError(f"{name} takes a matrix of shape [None, {d}], got {shape}")
+    if shape and shape[1] not in (None, d):
         raise ValueError(f"{name} takes rows of {d} features, got {shape[1]}")
     n = inputs[0].get_first_dimension()
     label = StringTensorType if _labels(operator.scope_inst, outer).dtype == object else Int64TensorType

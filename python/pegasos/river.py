@@ -12,6 +12,7 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Mapping
 from copy import copy
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -39,6 +40,32 @@ __all__ = ["KernelPegasosClassifier", "PegasosClassifier"]
 _ANEW = 0.1
 
 
+def _check_label(y: Any) -> None:
+    """Refuses what is no class. What it is among those so far is for `partial_fit` to say."""
+    if isinstance(y, str):
+        # NumPy keeps no zero byte at the end.
+        known = not y.endswith("\0")
+    elif isinstance(y, Integral):
+        known = -(2**63) <= int(y) < 2**64
+    else:
+        known = isinstance(y, np.bool_) or (isinstance(y, Real) and float(y).is_integer())
+    if not known:
+        kind = ValueError if isinstance(y, str | Real) else TypeError
+        raise kind(f"y must be a class: a bool, an int of 64 bits, or a str that does not end in a zero byte, got {y!r}")
+
+
+def _as_weight(w: Any) -> float:
+    """A weight that is not a float as one."""
+    try:
+        if not isinstance(w, str | bytes):
+            return float(w)
+    except OverflowError as error:
+        raise ValueError(f"w must be > 0 and finite: {error}") from error
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"w must be a number > 0 and finite, got {w!r}")
+
+
 def _compiled(calibration: Calibration) -> ProbabilityMap:
     return ProbabilityMap(calibration.method, [part.ravel().tolist() for part in calibration.parts])
 
@@ -55,25 +82,31 @@ class _Notes:
         self.most = most_rows(self.outputs)
         #: Three times as many at most, so that old ones need not be taken out one by one.
         self.scores, self.codes = array("d"), array("q")
-        #: How many there have been; how many of them the map is learned from, and when the next is.
-        self.count = self.known = self.due = 0
+        #: How many were taken out again; how many of all the map is learned from, and when the next is.
+        self.gone = self.known = self.due = 0
         # Of nothing, as long as nothing is known: all classes are alike.
         self._found = _compiled(Calibration("sigmoid", n_classes, False, [np.zeros(2)] * self.outputs))
 
+    @property
+    def count(self) -> int:
+        """How many there have been."""
+        return self.gone + len(self.codes)
+
     def add(self, scores: list[float], code: int) -> None:
-        """Remembers one more."""
+        """Remembers one more. Ctrl-C may come after any call: a note is there once it has its code."""
+        del self.scores[len(self.codes) * self.outputs :]
         self.scores.extend(scores)
         self.codes.append(code)
-        self.count += 1
-        if len(self.codes) == 3 * self.most:
-            del self.scores[: self.most * self.outputs]
-            del self.codes[: self.most]
+        if len(self.codes) >= 3 * self.most:
+            late = self.scores[self.most * self.outputs :], self.codes[self.most :]
+            self.scores, self.codes, self.gone = *late, self.gone + self.most
 
     def scored(self, most: int, late: int = 0) -> Scored:
         """So many of the last of them, but for those that came late."""
         end = len(self.codes) - late
         rows = slice(max(0, end - min(most, self.most)), end)
-        scores = np.array(self.scores).reshape(len(self.codes), self.outputs)[rows]
+        noted = np.array(self.scores)[: len(self.codes) * self.outputs]
+        scores = noted.reshape(len(self.codes), self.outputs)[rows]
         return Scored(scores, np.array(self.codes, np.int64)[rows], np.ones(len(scores)))
 
     def map(self) -> ProbabilityMap:
@@ -106,7 +139,10 @@ class _StreamClassifier(base.MiniBatchClassifier):
 
     def _begin(self) -> None:
         """At the end of ``__init__``, which only stores: looks at the parameters, and knows nothing yet."""
-        self._hasher = Hasher(self.n_features)
+        n_features = self.n_features
+        if not (isinstance(n_features, Integral) and 1 <= int(n_features) < 2**31):
+            raise ValueError(f"n_features must be in 1 to 2^31 - 1, and an int, got {n_features!r}")
+        self._hasher: Hasher = Hasher(int(n_features))
         self._make({}).set_params(calibration=self.calibration)._validate_params()
         #: None before the first example. It knows nothing yet of what its trainer has learned one by one.
         self._estimator: _PegasosBase | None = None
@@ -143,12 +179,18 @@ class _StreamClassifier(base.MiniBatchClassifier):
         Raises
         ------
         TypeError
-            If x is no dictionary, or a value neither number nor text.
+            If x is no dictionary, a value neither number nor text, y no class, or w no number.
         ValueError
             If a value is not finite, y of another kind than the classes before, or the numbers would overflow. Nothing was
             learned then.
         """
-        code = self._codes.get(y)
+        if type(w) is not float:
+            w = _as_weight(w)
+        try:
+            code = self._codes.get(y)
+        except TypeError:
+            # What has no hash is no class.
+            code = None
         if code is not None and len(self._labels) > 1:
             notes = self._notes
             trainer = self._estimator._trainer  # type: ignore[union-attr]
@@ -166,23 +208,29 @@ class _StreamClassifier(base.MiniBatchClassifier):
         row = csr_matrix((values, columns, [0, len(columns)]), shape=(1, self.n_features))
         if not (w > 0.0 and math.isfinite(w)):
             raise ValueError(f"w must be > 0 and finite, got {w!r}")
+        _check_label(y)
         estimator = self._settled() or self._make(x)
-        known, notes = len(self._labels), self._notes
+        if self._labels and y not in self._codes:
+            # Ctrl-C may come after any call: the classes are those of the estimator then, too.
+            estimator = copy(estimator)
+        known, notes, own_map = len(self._labels), self._notes, self._own_map
         scores = None
         if notes is not None and y in self._codes:
             scores = estimator._trainer.scores_one(self._hasher, x)
         estimator.partial_fit(row, [y], sample_weight=None if w == 1.0 else [w])
-        self._estimator, stream = estimator, estimator._stream
+        stream = estimator._stream
         assert stream is not None and stream.counts is not None
-        self._labels, self._counts = estimator.classes_.tolist(), stream.counts.tolist()
-        self._codes = {label: code for code, label in enumerate(self._labels)}
+        labels, counts = estimator.classes_.tolist(), stream.counts.tolist()
+        codes = {label: code for code, label in enumerate(labels)}
         if scores is not None and notes is not None:
-            notes.add(scores, self._codes[y])
-        elif len(self._labels) > max(1, known):
-            method, n_classes = self._method, len(self._labels)
-            self._notes = None if method is None else _Notes(method, n_classes)
+            notes.add(scores, codes[y])
+        elif len(labels) > max(1, known):
+            method, n_classes = self._method, len(labels)
+            notes = None if method is None else _Notes(method, n_classes)
             if self.loss == "log_loss":
-                self._own_map = _compiled(Calibration.of_log_loss(n_classes))
+                own_map = _compiled(Calibration.of_log_loss(n_classes))
+        self._estimator, self._labels, self._codes, self._counts = estimator, labels, codes, counts
+        self._notes, self._own_map = notes, own_map
 
     def _settled(self) -> _PegasosBase | None:
         """The estimator behind, told of all that its trainer has learned since; None before the first example."""
@@ -423,6 +471,8 @@ class PegasosClassifier(_StreamClassifier):
         self.n_features = n_features
         if loss not in ("hinge", "log_loss"):
             raise ValueError(f"loss must be 'hinge' or 'log_loss', got {loss!r}")
+        if isinstance(fit_intercept, str):
+            raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
         self._begin()
 
     def _make(self, x: Mapping[Any, Any]) -> _PegasosBase:
@@ -524,7 +574,7 @@ class KernelPegasosClassifier(_StreamClassifier):
         self.n_features = n_features
         if kernel not in ("rbf", "poly", "sigmoid"):
             raise ValueError(f"kernel must be 'rbf', 'poly' or 'sigmoid', got {kernel!r}")
-        if not isinstance(budget, int):
+        if not isinstance(budget, Integral):
             raise ValueError(f"budget must be an int >= 1, got {budget!r}")
         if isinstance(gamma, str) and gamma != "auto":
             raise ValueError(f"gamma must be 'auto' or a number > 0, got {gamma!r}")

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use numpy::PyArray1;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyString};
 
@@ -182,28 +182,36 @@ impl Hasher {
                 Ok(items) => {
                     pyo3::types::PyList::new(x.py(), items.collect::<PyResult<Vec<_>>>()?)?
                 }
-                Err(_) => return Err(wrong(x)?),
+                Err(error) => {
+                    ours(x.py(), error)?;
+                    return Err(wrong(x)?);
+                }
             },
         };
         for item in items {
-            let Ok((name, value)) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
-                return Err(wrong(x)?);
+            let pair = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
+            let (name, value) = match pair {
+                Ok(pair) => pair,
+                Err(error) => {
+                    ours(x.py(), error)?;
+                    return Err(wrong(x)?);
+                }
             };
             let text;
             let (bytes, owned);
             let mut bytes: &[u8] = if let Ok(name) = name.cast::<PyString>() {
                 text = name.clone();
-                text.to_str()?.as_bytes()
+                utf8(&text, name)?.as_bytes()
             } else if let Ok(name) = name.cast::<PyBytes>() {
                 bytes = name.clone();
                 bytes.as_bytes()
             } else {
                 text = name.str()?;
-                text.to_str()?.as_bytes()
+                utf8(&text, &name)?.as_bytes()
             };
             let mut number = 1.0;
             if let Ok(value) = value.cast::<PyString>() {
-                owned = [bytes, b"=", value.to_str()?.as_bytes()].concat();
+                owned = [bytes, b"=", utf8(value, &name)?.as_bytes()].concat();
                 bytes = &owned;
             } else {
                 number = self.number(&name, &value)?;
@@ -219,9 +227,13 @@ impl Hasher {
         let found = match found {
             Ok(number) if number.is_finite() => return Ok(number),
             Ok(_) => PyValueError::new_err,
-            // An integer beyond all floats, or a signalling NaN.
-            Err(error) if !error.is_instance_of::<PyTypeError>(value.py()) => PyValueError::new_err,
-            Err(_) => PyTypeError::new_err::<String>,
+            Err(error) => match ours(value.py(), error)? {
+                error if error.is_instance_of::<PyTypeError>(value.py()) => {
+                    PyTypeError::new_err::<String>
+                }
+                // An integer beyond all floats, or a signalling NaN.
+                _ => PyValueError::new_err,
+            },
         };
         let (name, value) = (told(name)?, told(value)?);
         Err(found(format!("x[{name}] must be a finite number or a text, got {value}")))
@@ -266,12 +278,32 @@ fn laid_out(x: &Bound<'_, PyDict>, row: &mut Row) -> bool {
     true
 }
 
+/// An error that another may stand for; Ctrl-C, an exit and want of memory are no matter of x, and go on as they are.
+fn ours(py: Python<'_>, error: PyErr) -> PyResult<PyErr> {
+    let others = !error.is_instance_of::<PyException>(py);
+    if others || error.is_instance_of::<PyMemoryError>(py) { Err(error) } else { Ok(error) }
+}
+
+/// What a text of this name, or the name itself, is in UTF-8: halves of characters are nothing.
+fn utf8<'a>(text: &'a Bound<'_, PyString>, name: &Bound<'_, PyAny>) -> PyResult<&'a str> {
+    text.to_str().or_else(|error| {
+        ours(text.py(), error)?;
+        let (name, text) = (told(name)?, told(text)?);
+        Err(PyValueError::new_err(format!(
+            "x[{name}] must have a name, and a value if it is a text, that UTF-8 can hold, got {text}"
+        )))
+    })
+}
+
 /// An object as a message tells of it: where it cannot say what it is, as integers of thousands of digits, by its type.
 fn told(object: &Bound<'_, PyAny>) -> PyResult<String> {
     const MOST: usize = 60;
     let text = match object.repr() {
         Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => object.get_type().name()?.to_string(),
+        Err(error) => {
+            ours(object.py(), error)?;
+            object.get_type().name()?.to_string()
+        }
     };
     Ok(match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}...", &text[..end]),

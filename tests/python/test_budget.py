@@ -151,9 +151,15 @@ def test_chunks_are_the_same_examples(make):
     assert [len(part) for _, part in chunks] == 12 * [77] + [76]
     assert np.array_equal(np.concatenate([part for part, _ in chunks]), X)
     assert np.array_equal(np.concatenate([part for _, part in chunks]), y)
-    for bad in (dict(n_samples=-1), dict(n_samples=5, chunk_size=0)):
-        with pytest.raises(ValueError, match="must be >="):
-            make(**bad)
+    for bad in (-1, 2.5, None):
+        with pytest.raises(ValueError, match="n_samples must be an int >= 0, got "):
+            make(bad)
+    for bad in (0, 2.5, "2"):
+        with pytest.raises(ValueError, match="chunk_size must be an int >= 1, got "):
+            make(5, chunk_size=bad)
+    for drift in (np.inf, "1", None):
+        with pytest.raises(ValueError, match="drift must be a finite number, got "):
+            make_checkerboard(5, drift=drift)
 
 
 def test_waves_are_breimans():

@@ -18,6 +18,8 @@ from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, io, merge, split
 from pegasos._core import Trainer, model_bytes
@@ -213,6 +215,21 @@ def test_parameters_that_no_file_can_hold(
     with pytest.raises(ValueError, match=message):
         io.save(model, tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+def test_halves_of_characters_are_in_no_file(tmp_path: Path) -> None:
+    half = "a\udcff"
+    labels = np.array(["a", "b", half])[Y]
+    for model, entry in [
+        (trained(y=labels), "classes"),
+        (Pipeline([(half, StandardScaler()), ("model", PegasosClassifier())]).fit(X, Y), "steps"),
+        (Pipeline([("scale", StandardScaler()), (half, PegasosClassifier())]).fit(X, Y), "pipeline"),
+    ]:
+        with pytest.raises(ValueError, match=f"{entry} must hold texts that UTF-8 can hold to be saved, got .*udcff"):
+            io.save(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+    whole = trained(y=np.array(["a", "b", "\U0001f600"])[Y])
+    assert again(whole, tmp_path).classes_.tolist() == whole.classes_.tolist()
 
 
 def test_what_is_no_fitted_estimator_of_ours(tmp_path: Path) -> None:

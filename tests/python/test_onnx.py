@@ -19,8 +19,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import pegasos
 from pegasos import (
@@ -437,6 +437,12 @@ def test_models_that_no_file_holds(three_classes, monkeypatch):
         ({"initial_types": [("a", 4)]}, "input 'a' must be of a type"),
         ({"initial_types": []}, r"must be pairs of a name and a type of skl2onnx, got \[\]"),
         ({"initial_types": [("label", FloatTensorType([None, 4]))]}, "not those of outputs, .* got 'label'"),
+        ({"initial_types": [("a", FloatTensorType())]}, "input 'a' must have a shape"),
+        ({"initial_types": [("a", FloatTensorType([4]))]}, r"takes a matrix of shape \[None, 4\], got \[4\]"),
+        ({"initial_types": [("a", FloatTensorType([None, 4, 1]))]}, "takes a matrix"),
+        ({"initial_types": [("", FloatTensorType([None, 4]))]}, "names of inputs must be strings"),
+        ({"options": 5}, "options must be a dict of options of skl2onnx, or None, got 5"),
+        ({"options": {"beauty": True}}, "options have something, that skl2onnx does not take: .*beauty"),
         ({"target_opset": 12}, "target_opset must be an integer from 13 to .* got 12"),
         ({"target_opset": 99}, "got 99"),
         ({"target_opset": "18"}, "got '18'"),
@@ -449,6 +455,35 @@ def test_arguments_that_are_wrong(three_classes, wrong, message):
 
 
 # -- Pipelines, and skl2onnx's own entry
+
+
+def test_columns_whose_names_onnx_changes(three_classes):
+    X, y = three_classes
+    columns = ColumnTransformer([("all", StandardScaler(), [0, 1, 2, 3])])
+    table = pd.DataFrame(X, columns=["a b", "c.d", "e", "f"])
+    model = make_pipeline(columns, PegasosClassifier(random_state=0)).fit(table, y)
+    assert [tensor.name for tensor in to_onnx(model, table[:1]).graph.input] == ["a_b", "c_d", "e", "f"]
+    # The input "a_b" would be the column "a b", and "a_b1" the column "a_b".
+    table.columns = ["a b", "a_b", "e", "f"]
+    with pytest.raises(ValueError, match="names of inputs must differ .* got 'a b' and 'a_b'"):
+        to_onnx(model.fit(table, y), table[:1])
+
+
+def test_steps_that_do_not_convert(three_classes):
+    X, y = three_classes
+    model = make_pipeline(FunctionTransformer(np.tanh), PegasosClassifier(random_state=0)).fit(X, y)
+    with pytest.raises(ValueError, match="estimator has a step, .* FunctionTransformer is not supported"):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize("inside", [make_pipeline, lambda step: FeatureUnion([("all", step)])])
+def test_columns_that_are_chosen_by_name_further_inside(three_classes, inside):
+    X, y = three_classes
+    table = pd.DataFrame(X, columns=[*"abcd"])
+    columns = ColumnTransformer([("some", StandardScaler(), ["a", "c"])])
+    model = make_pipeline(inside(columns), PegasosClassifier(random_state=0)).fit(table, y)
+    with pytest.raises(ValueError, match="X or initial_types must say what goes in"):
+        to_onnx(model)
 
 
 def test_a_pipeline(three_classes):

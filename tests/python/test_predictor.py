@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import every_pair, labelled
 from safetensors import safe_open
+from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -169,6 +170,22 @@ def test_pipelines(scaler: str, second: str | None, kind: str, dtype: Any, tmp_p
             light.predict(sparse)
 
 
+@pytest.mark.parametrize("scaler", [StandardScaler(), StandardScaler(with_mean=False), MaxAbsScaler()], ids=str)
+@pytest.mark.parametrize("kind", ["plain", "weighted", "holes", "sparse"])
+def test_scalers_go_on(scaler: Any, kind: str, tmp_path: Path) -> None:
+    if kind == "sparse" and scaler.get_params().get("with_mean") or kind == "weighted" and isinstance(scaler, MaxAbsScaler):
+        pytest.skip("there is no such scaler")
+    rows = {"holes": np.where(X > 0.5, np.nan, X), "sparse": sp.csr_matrix(X)}.get(kind, X)
+    weights = {"sample_weight": np.random.default_rng(0).random(len(X))} if kind == "weighted" else {}
+    ours = clone(scaler).fit(rows, **weights)
+    io.save(make_pipeline(ours, MODELS["linear, defaults"]().fit(X, Y)), tmp_path / "model")
+    theirs = io.load(tmp_path / "model").steps[0][1]
+    for one in (ours, theirs):
+        one.partial_fit(rows[:50])
+    assert ours.scale_.tobytes() == theirs.scale_.tobytes()
+    assert np.array_equal(ours.n_samples_seen_, theirs.n_samples_seen_)
+
+
 def test_a_pipeline_of_an_estimator_alone(tmp_path: Path) -> None:
     model = Pipeline([("nothing", "passthrough"), ("last", MODELS["linear, defaults"]())]).fit(X, Y)
     light = both(model, tmp_path)
@@ -288,6 +305,11 @@ def test_rows_that_do_not_fit(tmp_path: Path) -> None:
         ({"indices": sparse.indices.astype(float)}, "indices that are integers, got float64 and int32"),
         ({"indices": sparse.indices[:-1]}, "X"),
         ({"data": sparse.data[:-1]}, "X"),
+        ({"data": sparse.data.reshape(2, -1)}, "data, indices and indptr of one"),
+        ({"indices": sparse.indices.reshape(2, -1)}, "data, indices and indptr of one"),
+        ({"indptr": np.array(3)}, "data, indices and indptr of one"),
+        ({"shape": (120,)}, r"two dimensions, .* got shape \(120,\)"),
+        ([[1.0] * 6, [1.0]], "X must be rows of 6 numbers"),
         ({"indptr": sparse.indptr[::-1]}, "X"),
     ]:
         rows = change
@@ -302,6 +324,14 @@ def test_rows_that_do_not_fit(tmp_path: Path) -> None:
         single.predict(np.full((120, 6), 1e300))
     with pytest.raises(ValueError, match=r"y must have shape \(120,\), as X has so many rows, got \(3,\)"):
         light.score(X, Y[:3])
+    for weights in (np.ones(3), np.zeros(120), -np.ones(120), np.full(120, np.nan), "abc", ["a"] * 120, [10**400] * 120):
+        with pytest.raises(ValueError, match="sample_weight must"):
+            light.score(X, Y, weights)
+    with pytest.raises(TypeError, match="name must be a str, got None"):
+        light.to_c(None)  # type: ignore[arg-type]
+    light.n_jobs = "2"  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="n_jobs must be None or an int, .* got '2'"):
+        light.predict(X)
     light.n_jobs = 0
     with pytest.raises(ValueError, match="n_jobs"):
         light.predict(X)

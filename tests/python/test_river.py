@@ -165,7 +165,8 @@ HOSTILE = [
     ({"a": 1j}, TypeError, r"x\['a'\].*got 1j"),
     ({"a": {}}, TypeError, r"x\['a'\].*got \{\}"),
     ({"a": pd.NA}, TypeError, r"x\['a'\].*got <NA>"),
-    ({"\ud800": 1.0}, ValueError, "surrogates"),
+    ({"\ud800": 1.0}, ValueError, r"x\['.ud800'\] must have a name, .* that UTF-8 can hold, got '.ud800'"),
+    ({"a": "\ud800"}, ValueError, r"x\['a'\] must have .* a value .* that UTF-8 can hold, got '.ud800'"),
     ([("a", 1.0)], TypeError, "x must be a dict of features by name, got: list"),
     (None, TypeError, "got: NoneType"),
     ("a", TypeError, "got: str"),
@@ -223,10 +224,24 @@ def test_numbers_whose_code_meddles():
         model.learn_one({"a": Failure()}, "north")
 
 
-@pytest.mark.parametrize("w", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+@pytest.mark.parametrize("where", ["__float__", "__repr__", "items"])
+def test_ctrl_c_within_the_code_of_a_value_is_no_bad_value(error, where):
+    def fail(*_self):
+        raise error
+
+    value = type("Value", (), {where: fail})()
+    model = learned(PegasosClassifier(), examples())
+    before = state(model)
+    with pytest.raises(error):
+        model.learn_one(value if where == "items" else {"a": value}, "north")
+    assert state(model) == before
+
+
+@pytest.mark.parametrize("w", [0.0, -1.0, math.nan, math.inf, 0, 10**400, "1", None, [1.0]], ids=lambda w: str(w)[:9])
 def test_weights_are_positive(w):
     for model in (PegasosClassifier(), learned(PegasosClassifier(), examples())):
-        with pytest.raises(ValueError, match="w must be > 0 and finite"):
+        with pytest.raises((ValueError, TypeError), match="w must be (a number )?> 0 and finite"):
             model.learn_one({"a": 1.0}, "north", w=w)
 
 
@@ -266,8 +281,12 @@ def test_classes_of_other_kinds_are_refused():
             with pytest.raises((ValueError, TypeError)):
                 model.learn_one({"a": 1.0}, other)
             assert state(model) == before
-    with pytest.raises(TypeError, match="unhashable"):
-        PegasosClassifier().learn_one({}, [1])
+    for model in (PegasosClassifier(), learned(PegasosClassifier(), examples())):
+        before = state(model)
+        for other in ([1], {}, ("a",), None, b"a", np.array("a"), pd.NA, 1.5, math.nan, 10**30, "a\0"):
+            with pytest.raises((TypeError, ValueError), match="y must be a class: a bool, an int.* got "):
+                model.learn_one({"a": 1.0}, other)
+        assert state(model) == before
     model = learned(PegasosClassifier(), [({"a": 1.0}, np.True_), ({"a": -1.0}, np.False_), ({"a": 1.0}, 1)])
     assert model.predict_one({"a": 1.0}) is True and model.predict_one({"a": -1.0}) is False
 
@@ -299,6 +318,40 @@ def test_probabilities_are_those_of_the_scores_of_the_stream():
         assert list(eager.predict_proba_one(x).values()) == pytest.approx(row.tolist(), rel=1e-6)
     likely = [eager.predict_proba_one(x)[y] for x, y in pairs[200:]]
     assert np.mean(np.log(likely)) > np.log(0.5)
+
+
+def test_a_note_that_is_cut_off_is_none():
+    def cut_off():
+        yield 7.0
+        raise KeyboardInterrupt
+
+    notes = _Notes("sigmoid", 3)
+    notes.add([1.0, 2.0, 3.0], 0)
+    with pytest.raises(KeyboardInterrupt):
+        notes.add(cut_off(), 1)
+    assert notes.count == 1 and notes.scored(2).scores.tolist() == [[1.0, 2.0, 3.0]]
+    notes.add([4.0, 5.0, 6.0], 2)
+    assert notes.count == 2 and notes.scored(2).scores.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_class_joins_at_once_or_not_at_all(name, monkeypatch):
+    model = learned(MODELS[name], examples(classes=("a", "c")))
+    before = state(model)
+    kind = type(model._estimator)
+    whole = kind.partial_fit
+
+    def cut_off(self, *args, **params):
+        whole(self, *args, **params)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "partial_fit", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({"f0": 1.0}, "b")
+    assert state(model) == before and set(model.predict_proba_one({"f0": 1.0})) == {"a", "c"}
+    model.learn_one({"f0": 1.0}, "b")
+    assert set(model.predict_proba_one({"f0": 1.0})) == {"a", "b", "c"}
 
 
 def test_notes_are_bounded():
@@ -404,6 +457,10 @@ def test_what_was_learned_is_an_estimator(tmp_path):
     [
         (lambda: PegasosClassifier(n_features=0), "n_features must be in 1 to 2"),
         (lambda: PegasosClassifier(n_features=2**31), "n_features"),
+        (lambda: PegasosClassifier(n_features=10**30), "n_features"),
+        (lambda: PegasosClassifier(n_features=3.0), "n_features must be in 1 to 2.* an int, got 3.0"),
+        (lambda: PegasosClassifier(n_features=None), "n_features"),
+        (lambda: PegasosClassifier(fit_intercept="free"), "fit_intercept must be True or False, got 'free'"),
         (lambda: PegasosClassifier("squared_hinge"), "loss must be 'hinge' or 'log_loss'"),
         (lambda: PegasosClassifier(alpha=0.0), "alpha"),
         (lambda: PegasosClassifier(half_life=-1.0), "half_life"),
@@ -419,6 +476,11 @@ def test_what_was_learned_is_an_estimator(tmp_path):
 def test_bad_parameters_are_refused_at_once(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_parameters_may_be_integers_of_numpy():
+    model = KernelPegasosClassifier(budget=np.int64(8), n_features=np.int32(64))
+    assert state(learned(model, examples())) == state(learned(MODELS["merging"], examples()))
 
 
 def test_it_learns_no_worse_than_logistic_regression():

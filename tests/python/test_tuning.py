@@ -432,6 +432,9 @@ def test_paths_are_the_models_of_their_alphas(small):
         pegasos.path(X, y, [1e-9], loss="hinge", tol=1e-15)
     with pytest.raises(ValueError, match="alphas must be"):
         pegasos.path(X, y, [0.0])
+    for search in (pegasos.path, lambda X, y, alphas: PegasosClassifierCV(alphas).fit(X, y)):
+        with pytest.raises(ValueError, match="alphas must be"):
+            search(X, y, [10**400])
     assert pegasos.path(X, y % 2, "auto").coefs.shape[1:] == (1, 8)
 
 

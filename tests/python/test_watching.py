@@ -225,6 +225,31 @@ def test_a_terminal_that_is_closed_during_a_fit(two_classes, stream):
     say("nobody sees this")
 
 
+class Torn(Terminal):
+    """A terminal that fails from its second text on, with some error of its own."""
+
+    def write(self, text):
+        if self.getvalue():
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def test_a_fit_outlives_its_terminal(two_classes, stream):
+    X, y = two_classes
+    shown = stream(Torn())
+    model = PegasosClassifier(verbose=1, random_state=0).fit(X, y)
+    say("nobody sees this")
+    assert model.score(X, y) > 0.5 and "PegasosClassifier" in shown.getvalue()
+
+
+def test_lines_between_bars_clear_those_of_the_same_terminal(stream):
+    shown = stream(Terminal())
+    with bar_of("Machine", "rows", 1) as bar:
+        bar.begin(10)
+        say("between")
+        assert re.search(r"\r +\rbetween\n", shown.getvalue())
+
+
 def test_nothing_of_tqdm_is_touched_where_nobody_wants_a_bar(two_classes, monkeypatch):
     def fail(*_args, **_kwargs):
         raise AssertionError("tqdm takes locks")
