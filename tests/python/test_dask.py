@@ -27,8 +27,9 @@ from pegasos import _tasks
 from pegasos.dask import KernelPegasosClassifier, PegasosClassifier
 from pegasos.datasets import make_waveform
 
-#: Workers do without what a log of pytest does not need, and restart at once.
+#: Workers do without what a log of pytest does not need, and restart at once: forks of a process that has imported Dask.
 CONFIG = {
+    "distributed.worker.multiprocessing-method": "forkserver",
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.worker.daemon": True,
