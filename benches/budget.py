@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import one_thread  # noqa: F401, I001 before NumPy
 
+import argparse
 import pickle
 import resource
 import sys
@@ -238,10 +239,15 @@ def peers(pairs: int = 3) -> None:
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["long", "speed", "steps", "flat", "peers"]
+    parts = {"long": long_streams, "speed": speed, "steps": steps, "flat": flat, "peers": peers}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(parts)}; all by default")
+    chosen = parser.parse_args().parts or [*parts]
+    if unknown := sorted({*chosen} - {*parts}):
+        parser.error(f"there is no part {', '.join(unknown)}")
     head(" ".join(["benches/budget.py", *sys.argv[1:]]), "part,data,setting,figures")
-    for part in parts:
-        {"long": long_streams, "speed": speed, "steps": steps, "flat": flat, "peers": peers}[part]()
+    for part in chosen:
+        parts[part]()
 
 
 if __name__ == "__main__":

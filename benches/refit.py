@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import one_thread  # noqa: F401, I001 before NumPy
 
+import argparse
 import sys
 import time
 import warnings
@@ -203,8 +204,13 @@ def main() -> None:
     # Landmarks get classes in turn, be they ever so few.
     warnings.filterwarnings("ignore", "The number of unique classes")
     parts = {"landmarks": landmarks, "rounds": rounds, "time": times, "size": size}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(parts)}; all by default")
+    chosen = parser.parse_args().parts or [*parts]
+    if unknown := sorted({*chosen} - {*parts}):
+        parser.error(f"there is no part {', '.join(unknown)}")
     head(" ".join(["benches/refit.py", *sys.argv[1:]]), "part,data,setting,figures")
-    for part in sys.argv[1:] or parts:
+    for part in chosen:
         parts[part]()
 
 
