@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 from itertools import combinations, product
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
+from types import ModuleType
 
 import joblib
 import numpy as np
@@ -158,6 +160,42 @@ def run_script():
             # So that scripts find this file, too, and the package that is tested.
             env={**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *places]), **environment},
         )
+
+    return run
+
+
+def _told(text, outputs, environment):
+    """What a process of `run_forked` does."""
+    sys.argv = ["-c"]
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, output in zip((1, 2), outputs, strict=True):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), number)
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    exec(compile(text, "<string>", "exec"), main.__dict__)
+
+
+@pytest.fixture(scope="session")
+def run_forked(run_script, tmp_path_factory):
+    """As `run_script`, in a fork of a process that has imported scikit-learn and the package: that takes seconds each time.
+
+    Not for scripts about imports, about how a process begins or ends, or about what libraries look up when they are loaded.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return run_script
+    forks = get_context("forkserver")
+    forks.set_forkserver_preload(["joblib", "pytest", "sklearn.datasets", "sklearn.preprocessing", "pegasos._tuned"])
+
+    def run(text, timeout=60, **environment):
+        outputs = [tmp_path_factory.mktemp("forked") / name for name in ("out", "err")]
+        process = forks.Process(target=_told, args=(text, outputs, {**os.environ, **environment}))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(text, timeout)
+        return subprocess.CompletedProcess(text, process.exitcode, *(output.read_text() for output in outputs))
 
     return run
 

@@ -236,7 +236,7 @@ def test_projection_where_vectors_nearly_span_one_another(dtype):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads Linux's account of memory")
 @pytest.mark.parametrize("maintenance", ["merge", "project"])
-def test_memory_is_constant(run_script, maintenance):
+def test_memory_is_constant(run_forked, maintenance):
     script = f"""
 from conftest import papers_kernel
 import numpy as np
@@ -251,7 +251,7 @@ for k in range(60):
         pages.append(int(open("/proc/self/statm").read().split()[1]))
 print(pages[-1] - pages[0])
 """
-    out = run_script(script)
+    out = run_forked(script)
     assert out.returncode == 0, out.stderr
     # Pages that the interpreter takes and gives; six bytes kept of each of the 195,000 examples would show.
     assert int(out.stdout) * resource.getpagesize() < 1 << 20

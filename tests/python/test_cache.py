@@ -439,7 +439,7 @@ def test_without_positioned_reads(svm: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(map(same, stream(svm, 300, cache=True), want))
 
 
-def test_memory_is_that_of_a_window(tmp_path: Path, run_script: Any) -> None:
+def test_memory_is_that_of_a_window(tmp_path: Path, run_forked: Any) -> None:
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:0.5 2:0.25 3:0.125 4:1\n0 5:1\n" * 750_000)
     code = (
@@ -451,7 +451,7 @@ def test_memory_is_that_of_a_window(tmp_path: Path, run_script: Any) -> None:
         "n = sum(len(y) for _, y in stream(path, 1000, passes=2, cache=True, shuffle=10_000))\n"
         "print(n, peak() - before)\n"
     )
-    n, grown = map(int, run_script(code).stdout.split())
+    n, grown = map(int, run_forked(code).stdout.split())
     assert n == 3_000_000
     # The file is of 26 MB, the cache of 54 MB.
     assert grown < 15_000_000

@@ -507,7 +507,7 @@ print("done")
 """
 
 
-def test_interrupt(run_script):
+def test_interrupt(run_forked):
     cases = [
         (1000, 2, {"tol": None}, "hinge"),
         (1000, 2, {"tol": 0.0}, "hinge"),
@@ -525,7 +525,7 @@ def test_interrupt(run_script):
         )
         for n, classes, params, loss in cases
     ]
-    done = run_script("\n".join(texts))
+    done = run_forked("\n".join(texts))
     assert done.stdout == len(cases) * "done\n", (done.returncode, done.stderr)
 
 
@@ -555,11 +555,11 @@ def test_a_fit_ends_when_it_is_there(alpha, solver):
     assert abs(model.duality_gap_) <= 0.01 * model.objective_
 
 
-def test_interrupt_of_a_leap(run_script):
+def test_interrupt_of_a_leap(run_forked):
     # Many features: each of the steps that auto tries in between takes its time.
     text = INTERRUPTED.format(
         n=100_000, d=250, classes=2, alpha=1e-7, loss="hinge", params={"tol": 1e-9},
         after=2.5, latest=1.5,
     )
-    done = run_script(text)
+    done = run_forked(text)
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -478,8 +478,8 @@ for dtype in ("float32", "float64"):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="asks Linux for the most memory")
-def test_frames_are_copied_once_at_most(run_script):
-    ran = run_script(COPIES)
+def test_frames_are_copied_once_at_most(run_forked):
+    ran = run_forked(COPIES)
     assert ran.returncode == 0, ran.stderr
     found = [line.split() for line in ran.stdout.splitlines()]
     assert len(found) == 8

@@ -331,7 +331,7 @@ def test_room_is_asked_for():
 
 
 @pytest.mark.parametrize("rows", [1, 3000])
-def test_interrupt(run_script, rows):
+def test_interrupt(run_forked, rows):
     """One row that takes long, and many rows."""
     script = INTERRUPT + f"""
 import numpy as np
@@ -347,7 +347,7 @@ assert took < 1.0, took
 assert shapley(model, X[:1]).values.shape == (1, 400)
 print("stopped")
 """
-    done = run_script(script)
+    done = run_forked(script)
     assert "stopped" in done.stdout, done.stderr
 
 

@@ -130,9 +130,9 @@ print("done")
     [(100, 2, 1, 1), (200_000, 40, 40, 1), (200_000, 40, 40, 2)],
     ids=["short epochs", "long epochs", "long epochs on threads"],
 )
-def test_interrupt(n, classes, problems, n_jobs, run_script):
+def test_interrupt(n, classes, problems, n_jobs, run_forked):
     text = INTERRUPTED.format(n=n, classes=classes, problems=problems, n_jobs=n_jobs)
-    done = run_script(text)
+    done = run_forked(text)
     assert done.stdout == "done\n", (done.returncode, done.stderr)
 
 
@@ -153,6 +153,6 @@ print("done")
 """
 
 
-def test_an_epoch_that_has_ended_counts(run_script):
-    done = run_script(BETWEEN_EPOCHS)
+def test_an_epoch_that_has_ended_counts(run_forked):
+    done = run_forked(BETWEEN_EPOCHS)
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -408,16 +408,16 @@ for call in (
 """
 
 
-def test_what_memory_cannot_hold_is_a_memory_error(run_script):
-    ran = run_script(MEMORY, timeout=240)
+def test_what_memory_cannot_hold_is_a_memory_error(run_forked):
+    ran = run_forked(MEMORY, timeout=240)
     assert ran.returncode == 0, (ran.stdout, ran.stderr[-800:])
     refused = [line.startswith("refused: ") for line in ran.stdout.splitlines()]
     assert refused == 10 * [True], ran.stdout
 
 
-def test_two_rows_of_every_class(run_script):
+def test_two_rows_of_every_class(run_forked):
     # All pairs of rows and classes as numbers would be 0.4 GB; what examples are mistaken for is not.
-    ran = run_script(
+    ran = run_forked(
         "import numpy as np, pegasos\n"
         "from conftest import peak\n"
         "X = np.random.default_rng(0).normal(size=(10_000, 5))\n"
@@ -448,9 +448,9 @@ def test_threads_by_environment(value, monkeypatch):
     assert 1 <= thread_count(None) <= 4 * joblib.cpu_count()
 
 
-def test_no_more_threads_are_started_than_a_few(run_script):
+def test_no_more_threads_are_started_than_a_few(run_forked):
     """As the system counts them."""
-    ran = run_script(
+    ran = run_forked(
         "import os, joblib, numpy as np\n"
         "from conftest import papers_kernel\n"
         "X, y = np.random.default_rng(0).normal(size=(200, 5)), np.arange(200) % 2\n"

@@ -377,8 +377,8 @@ def test_counts_beyond_those_of_the_machine(name, same_as, value, examples):
             assert np.array_equal(coef, other().coef_)
 
 
-def test_more_threads_than_there_is_room_for(run_script):
-    done = run_script(
+def test_more_threads_than_there_is_room_for(run_forked):
+    done = run_forked(
         """
 from conftest import papers_linear
 import resource
@@ -512,8 +512,8 @@ print(refused)
 """
 
 
-def test_spoiled_csr_that_others_would_read_first(run_script):
-    done = run_script(ELSEWHERE)
+def test_spoiled_csr_that_others_would_read_first(run_forked):
+    done = run_forked(ELSEWHERE)
     assert done.stdout == "24\n", (done.returncode, done.stderr)
 
 
@@ -560,8 +560,8 @@ print("done")
 """
 
 
-def test_csr_that_changes_during_a_fit(run_script):
-    done = run_script(RACE)
+def test_csr_that_changes_during_a_fit(run_forked):
+    done = run_forked(RACE)
     assert done.stdout == "done\n", (done.returncode, done.stderr)
 
 

@@ -339,7 +339,7 @@ def test_no_tolerance_and_no_certificate():
     assert objective("hinge", model.coef_, model.intercept_, X, y, model.alpha_) < 1.2 * least
 
 
-def test_interrupts(run_script):
+def test_interrupts(run_forked):
     script = INTERRUPT + """
 import warnings
 import numpy as np
@@ -359,5 +359,5 @@ assert took < 1.0, took
 assert model.coef_.shape == (1, 60) and model.score(X, y) > 0.8, model.score(X, y)
 print("stopped")
 """
-    done = run_script(script)
+    done = run_forked(script)
     assert "stopped" in done.stdout, done.stderr

@@ -343,8 +343,8 @@ def test_bad_parameters(two_classes):
         model.set_params(gamma=3.0).partial_fit(X, y)
 
 
-def test_ctrl_c(run_script):
-    done = run_script(
+def test_ctrl_c(run_forked):
+    done = run_forked(
         """
 from conftest import papers_kernel
 import os, signal, threading, time

@@ -383,8 +383,8 @@ def test_shards_that_have_no_row(task, batch_size):
         model_of(task, shards=6, sampling=order).fit(X, y)
 
 
-def test_more_shards_than_there_is_room_for(run_script):
-    done = run_script(
+def test_more_shards_than_there_is_room_for(run_forked):
+    done = run_forked(
         """
 from conftest import papers_linear
 import numpy as np
@@ -468,6 +468,6 @@ print("done")
 
 
 @pytest.mark.parametrize(("n", "classes"), [(100, 2), (20_000, 40)])
-def test_interrupt_of_shards(n, classes, run_script):
-    done = run_script(INTERRUPTED.format(n=n, classes=classes))
+def test_interrupt_of_shards(n, classes, run_forked):
+    done = run_forked(INTERRUPTED.format(n=n, classes=classes))
     assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -202,7 +202,7 @@ def test_a_fit_is_one_on_mapped_rows(params):
         model.partial_fit(X[:100], y[:100]).refit(X, y, alpha=[1e-3, 1e-4])
 
 
-def test_rows_are_not_copied(run_script):
+def test_rows_are_not_copied(run_forked):
     """But for a window: of 96 MB of rows less than a sixth."""
     script = """
 import numpy as np
@@ -219,7 +219,7 @@ model = KernelPegasosClassifier(metric="full", **params).fit(X, y)
 model.refit(X, y), model.predict(X)
 print((peak() - before) // 2**20)
 """
-    done = run_script(script)
+    done = run_forked(script)
     assert int(done.stdout) < 16, done.stdout + done.stderr
 
 
@@ -566,7 +566,7 @@ def test_ill_scaled_features_are_told_of(half_tell):
         machine().fit(X, y)
 
 
-def test_interrupt(run_script):
+def test_interrupt(run_forked):
     script = INTERRUPT + """
 import numpy as np
 from pegasos import KernelPegasosClassifier
@@ -581,7 +581,7 @@ assert took < 1.0, took
 assert (model.metric_ == before).all() and model.predict(X[:5]).shape == (5,)
 print("stopped")
 """
-    done = run_script(script)
+    done = run_forked(script)
     assert "stopped" in done.stdout, done.stderr
 
 

@@ -430,8 +430,8 @@ print("done")
 
 
 @pytest.mark.parametrize(("classes", "cache"), [(2, 1024.0), (3, 1.0)])
-def test_ctrl_c(classes, cache, run_script):
-    done = run_script(INTERRUPTED.format(classes=classes, cache=cache, after=0.5))
+def test_ctrl_c(classes, cache, run_forked):
+    done = run_forked(INTERRUPTED.format(classes=classes, cache=cache, after=0.5))
     assert done.stdout == "done\n", (done.returncode, done.stderr)
 
 

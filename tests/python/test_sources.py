@@ -545,11 +545,11 @@ def test_reading_ahead(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_forked_process_does_not_go_on(n_jobs: int, tmp_path: Path, run_script: Any) -> None:
+def test_a_forked_process_does_not_go_on(n_jobs: int, tmp_path: Path, run_forked: Any) -> None:
     """It has no thread that reads ahead, and the place in the file is its parent's too."""
     path = tmp_path / "a.csv"
     np.savetxt(path, np.c_[DENSE, LABELS], delimiter=",")
-    done = run_script(f"""
+    done = run_forked(f"""
 import os, signal
 from pegasos.io import stream
 batches = stream({str(path)!r}, 90, n_jobs={n_jobs})
@@ -568,7 +568,7 @@ assert n + sum(len(y) for X, y in batches) == {len(LABELS)}
     assert done.returncode == 0, done.stderr
 
 
-def test_memory_is_that_of_a_batch(tmp_path: Path, run_script: Any) -> None:
+def test_memory_is_that_of_a_batch(tmp_path: Path, run_forked: Any) -> None:
     """Of files of some 50 MB, in a process of its own."""
     rows = np.tile(DENSE, (250, 2)).astype(np.float32)
     np.save(tmp_path / "a.npy", rows)
@@ -585,7 +585,7 @@ def test_memory_is_that_of_a_batch(tmp_path: Path, run_script: Any) -> None:
         "print(n, peak() - before)\n"
     )
     for name in ("a.npy", "a.npz", "a.parquet"):
-        n, grown = map(int, run_script(code.format(path=str(tmp_path / name))).stdout.split())
+        n, grown = map(int, run_forked(code.format(path=str(tmp_path / name))).stdout.split())
         assert n == 250 * N
         assert grown < 20_000_000, name
 

@@ -532,7 +532,7 @@ def test_the_arrays_need_no_scipy(tmp_path: Path) -> None:
     assert arrays(path).n_features == 1
 
 
-def test_memory_of_a_stream_is_constant(tmp_path: Path, run_script: Any) -> None:
+def test_memory_of_a_stream_is_constant(tmp_path: Path, run_forked: Any) -> None:
     path = tmp_path / "data.svm"
     path.write_bytes(b"1 1:0.5 2:0.25 3:0.125 4:1\n" * 1_500_000)
     code = (
@@ -544,7 +544,7 @@ def test_memory_of_a_stream_is_constant(tmp_path: Path, run_script: Any) -> None
         "n = sum(len(y) for _, y in batches)\n"
         "print(n, peak() - before)\n"
     )
-    n, grown = map(int, run_script(code).stdout.split())
+    n, grown = map(int, run_forked(code).stdout.split())
     assert n == 1_499_000
     # The rows take 90 MB.
     assert grown < 15_000_000

@@ -320,9 +320,9 @@ sys.exit(cli.main({line!r}.split()))
         *[("--kernel rbf --gamma 1 --budget 20", after) for after in (4, 8)],
     ],
 )
-def test_a_run_that_was_killed_goes_on(run: Any, run_script: Any, kernel: str, after: int) -> None:
+def test_a_run_that_was_killed_goes_on(run: Any, run_forked: Any, kernel: str, after: int) -> None:
     line = f"train three.svm -o {{}} {IN_PASSES} --save-every 0 {kernel}"
-    done = run_script(STOPPED.format(after=after, signal="SIGKILL", line=line.format("stopped")))
+    done = run_forked(STOPPED.format(after=after, signal="SIGKILL", line=line.format("stopped")))
     assert done.returncode == -signal.SIGKILL
     assert io.load("stopped").t_ < 2 * len(Y)
     assert run(line.format("stopped") + " --resume")[0] == 0
@@ -330,9 +330,9 @@ def test_a_run_that_was_killed_goes_on(run: Any, run_script: Any, kernel: str, a
     same_bits(io.load("stopped"), io.load("whole"))
 
 
-def test_an_interrupt_leaves_what_was_learned(run: Any, run_script: Any) -> None:
+def test_an_interrupt_leaves_what_was_learned(run: Any, run_forked: Any) -> None:
     line = f"train three.svm -o model {IN_PASSES}"
-    done = run_script(STOPPED.format(after=3, signal="SIGINT", line=line))
+    done = run_forked(STOPPED.format(after=3, signal="SIGINT", line=line))
     assert done.returncode == 130
     assert done.stderr.splitlines() == [
         "pegasos: model has learned from 384 examples; --resume goes on from there",
@@ -349,10 +349,10 @@ TORN = STOPPED.replace("os.kill(os.getpid(), signal.{signal})", "whole(self, *(p
 
 
 @pytest.mark.parametrize("kernel", ["", "--kernel rbf --gamma 1 --budget 20", "--kernel rbf --gamma 1 --budget 20 --calibration sigmoid --no-refine"])
-def test_an_interrupt_within_a_window(run: Any, run_script: Any, kernel: str) -> None:
+def test_an_interrupt_within_a_window(run: Any, run_forked: Any, kernel: str) -> None:
     """What some rows of a window have made of the model is not in the file: nobody could go on from there."""
     line = f"train three.svm -o {{}} {IN_PASSES} {kernel}"
-    done = run_script(TORN.format(after=3, line=line.format("stopped")))
+    done = run_forked(TORN.format(after=3, line=line.format("stopped")))
     assert done.returncode == 130 and "has learned from 384 examples" in done.stderr
     assert io.load("stopped").t_ == 384
     assert run(line.format("stopped") + " --resume")[0] == 0
@@ -360,13 +360,13 @@ def test_an_interrupt_within_a_window(run: Any, run_script: Any, kernel: str) ->
     same_bits(io.load("stopped"), io.load("whole"))
 
 
-def test_an_interrupt_within_a_window_of_a_large_model(run: Any, run_script: Any) -> None:
+def test_an_interrupt_within_a_window_of_a_large_model(run: Any, run_forked: Any) -> None:
     """Of more weights than a window has numbers nobody made a copy: the file stays as it was saved last."""
     line = f"train three.svm -o {{}} {IN_PASSES} --n-features 10000"
-    done = run_script(TORN.format(after=3, line=line.format("never")))
+    done = run_forked(TORN.format(after=3, line=line.format("never")))
     assert done.returncode == 130 and "learned in part" in done.stderr
     assert not os.path.exists("never")
-    done = run_script(TORN.format(after=3, line=line.format("stopped") + " --save-every 0"))
+    done = run_forked(TORN.format(after=3, line=line.format("stopped") + " --save-every 0"))
     assert done.returncode == 130
     assert io.load("stopped").t_ == 384
     assert run(line.format("stopped") + " --resume")[0] == 0
@@ -393,16 +393,16 @@ def test_what_is_read_is_not_written_over(run: Any) -> None:
         assert_refused(run(f"train rows.npy --passes 2 {cache} -o {output}"), "the model would take the place of the cache")
 
 
-def test_an_interrupt_before_anything_was_learned(run: Any, run_script: Any) -> None:
-    done = run_script(STOPPED.format(after=0, signal="SIGINT", line="train three.svm -o model --passes 1"))
+def test_an_interrupt_before_anything_was_learned(run: Any, run_forked: Any) -> None:
+    done = run_forked(STOPPED.format(after=0, signal="SIGINT", line="train three.svm -o model --passes 1"))
     assert (done.returncode, done.stderr) == (130, "pegasos: interrupted\n")
     assert not os.path.exists("model")
 
 
-def test_going_on_without_a_seed(run: Any, run_script: Any) -> None:
+def test_going_on_without_a_seed(run: Any, run_forked: Any) -> None:
     """What was drawn by chance is in the model."""
     line = "train three.svm -o model --passes 2 --window 128"
-    run_script(STOPPED.format(after=3, signal="SIGINT", line=line))
+    run_forked(STOPPED.format(after=3, signal="SIGINT", line=line))
     seed = io.load("model").random_state
     assert run(f"{line} --resume")[0] == 0
     model = io.load("model")
@@ -417,9 +417,9 @@ def test_further_passes(run: Any) -> None:
     same_bits(model, by_hand(PegasosClassifier(average="polynomial", random_state=3), n_passes=4))
 
 
-def test_scales_go_on(run: Any, run_script: Any) -> None:
+def test_scales_go_on(run: Any, run_forked: Any) -> None:
     line = f"train rows.npy -o {{}} {IN_PASSES} --scale"
-    run_script(STOPPED.format(after=3, signal="SIGINT", line=line.format("stopped")))
+    run_forked(STOPPED.format(after=3, signal="SIGINT", line=line.format("stopped")))
     assert run(line.format("stopped") + " --resume")[0] == 0
     assert run(line.format("whole"))[0] == 0
     same_bits(io.load("stopped")[-1], io.load("whole")[-1])

@@ -325,7 +325,7 @@ print((peak() - before) / size)
 
 
 @every_pair(dtype=["float32", "float64"], form=["dense", "csr"], solver=["pegasos", "dual"])
-def test_nothing_is_copied(dtype, form, solver, run_script):
-    done = run_script(MEMORY.format(dtype=dtype, sparse=int(form == "csr"), solver=solver))
+def test_nothing_is_copied(dtype, form, solver, run_forked):
+    done = run_forked(MEMORY.format(dtype=dtype, sparse=int(form == "csr"), solver=solver))
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.1

@@ -413,7 +413,7 @@ def test_records_are_kept_once(three_classes):
     assert model.history_["t"].tolist() == [30, 60, 90]
 
 
-def test_an_interrupted_epoch_has_no_objective(run_script):
+def test_an_interrupted_epoch_has_no_objective(run_forked):
     script = (
         INTERRUPT
         + """
@@ -427,7 +427,7 @@ interrupt(0.7, lambda: model.fit(X, y))
 print(len(model.loss_curve_), len(model.objective_curve_), len(model.dual_objective_curve_), model.objective_)
 """
     )
-    found = run_script(script)
+    found = run_forked(script)
     assert found.returncode == 0, found.stderr
     losses, objectives, duals, last = found.stdout.split()
     assert losses == objectives == duals and last == "nan"
