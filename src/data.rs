@@ -62,7 +62,7 @@ macro_rules! by_layout {
 
 impl<S: Scalar> Row<'_, S> {
     /// `<x, v>`, summed in the scalar of the weights; not finite if a feature is not, if the sum overflows, or if a
-    /// column index lies outside `v`. O(nnz).
+    /// column index lies outside `v`. Of a dense row and `v` the shorter counts. O(nnz).
     #[inline(always)]
     pub fn dot<V>(self, v: &[V]) -> f64
     where
@@ -96,6 +96,9 @@ impl<S: Scalar> Row<'_, S> {
 
     /// [`dot`](Row::dot) with each of `out.len()` weight vectors of `n_features` entries, row after row
     /// in `w`.
+    ///
+    /// # Panics
+    /// If there are not so many, or a dense row has another number of features.
     #[inline(always)]
     pub fn dots<V>(self, w: &[V], n_features: usize, out: &mut [f64])
     where
@@ -173,6 +176,9 @@ impl<S: Scalar> Row<'_, S> {
     }
 
     /// `out[k] = <x, vector k of a block>`; NaN if a column index lies outside the block.
+    ///
+    /// # Panics
+    /// If a dense row has fewer features than the block.
     pub fn products(self, block: &[Lanes<S>], out: &mut [S; WIDTH]) {
         by_layout!(
             self,
@@ -241,6 +247,9 @@ impl<S: Scalar> Row<'_, S> {
 
     /// Makes this row, into a block that holds zeros there, the vector of a lane. Column indices outside the
     /// block are passed over.
+    ///
+    /// # Panics
+    /// If there is no such lane.
     pub fn pack(self, block: &mut [Lanes<S>], lane: usize) {
         if let Row::Dense(x) = self {
             block.iter_mut().zip(x).for_each(|(lanes, x)| lanes.0[lane] = *x);
@@ -308,7 +317,7 @@ pub enum Matrix<'a, S> {
     Csr32(Csr<'a, S, i32>),
     /// The features that are stored, with wide indices.
     Csr64(Csr<'a, S, i64>),
-    /// Rows that own their features, of so many each.
+    /// Rows that own their features, of so many each: kernels panic where a dense one has fewer.
     Owned(&'a [OwnedRow<S>], usize),
     /// Rows that are computed when they are needed.
     Window(&'a Window<S>),

@@ -543,6 +543,7 @@ impl<L: Loss> DualAscent<L> {
     /// order, O(nnz).
     pub fn certificate<S: Scalar>(&mut self, data: &Examples<'_, S>) -> Result<Certificate, Error> {
         self.check(data)?;
+        data.check_some()?;
         let mut evaluation = self.evaluation::<S>();
         for _ in 0..self.passes_to_evaluate() {
             evaluation.add(self, data, 0..data.len())?;

@@ -40,6 +40,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// then. The trainer must make no step meanwhile.
     pub fn evaluation(&self, data: &Examples<'_, H::Scalar>) -> Result<Evaluation<H>, Error> {
         self.hypothesis().check_features(data.rows().n_features())?;
+        data.check_some()?;
         let (ledger, factor) = match self.dual_point(data.len()) {
             Some((ledger, factor)) => {
                 data.check_labels(self.loss().classes())?;
@@ -158,6 +159,10 @@ impl<H: Hypothesis> Evaluation<H> {
         data.rows().check_range(&rows)?;
         let (w, loss) = (trainer.hypothesis(), trainer.loss());
         let point = self.factor.zip(trainer.ledger());
+        if let Some((_, ledger)) = point.filter(|(_, ledger)| ledger.len() != data.len()) {
+            let want = format_args!("{} rows, as the ledger has", ledger.len());
+            return Err(Error::shape("X", want, data.len()));
+        }
         let outputs = w.outputs();
         let mut scratch = loss.zeros();
         let scratch = scratch.as_mut();

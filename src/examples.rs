@@ -94,6 +94,11 @@ impl<'a, S: Scalar> Examples<'a, S> {
         self.weight.map_or(1.0, |w| w.iter().copied().fold(0.0, f64::max))
     }
 
+    /// Refuses data without examples, of which there is no mean.
+    pub(crate) fn check_some(&self) -> Result<(), Error> {
+        if self.is_empty() { Err(Error::shape("X", "at least one row", 0)) } else { Ok(()) }
+    }
+
     /// Refuses data of another number of examples than there are dual variables for.
     pub(crate) fn check_len(&self, n_examples: usize) -> Result<(), Error> {
         if self.len() != n_examples {

@@ -69,7 +69,7 @@ impl<H, F: Feasible<H>> Feasible<H> for Option<F> {
     }
 }
 
-/// Weights that are probabilities: `w >= 0`, their sum 1. The set of mixtures of experts.
+/// Weights that are probabilities: `w >= 0`, their sum 1. The set of mixtures of experts. Of one output.
 ///
 /// Projection costs time in proportion to the number of weights, at every step. A trainer that
 /// starts from w = 0 starts from the nearest point, equal weights.
@@ -111,9 +111,12 @@ pub struct Simplex;
 
 impl<S: Scalar> Feasible<Linear<S>> for Simplex {
     fn check(&self, w: &Linear<S>) -> Result<(), Error> {
-        match w.constant() {
-            0.0 => Ok(()),
-            constant => Err(Error::parameter("intercept_scaling", constant, "0 on the simplex")),
+        match (w.constant(), w.outputs()) {
+            (0.0, 1) => Ok(()),
+            (0.0, outputs) => Err(Error::shape("w", "one output on the simplex", outputs)),
+            (constant, _) => {
+                Err(Error::parameter("intercept_scaling", constant, "0 on the simplex"))
+            }
         }
     }
     fn project(&self, w: &mut Linear<S>) {

@@ -10,6 +10,9 @@ pub use single::LinearSingle;
 
 /// One element w of a Hilbert space per output, kept as `w = a v` so that shrinking all of it costs
 /// one multiplication. [`Trainer`](crate::Trainer) drives it; a new kind of w implements this.
+///
+/// Who calls it by himself sees to sizes: it may panic where a dense row has not as many features as
+/// [`check_features`](Hypothesis::check_features) asks for, or scores and coefficients are not one for each output.
 pub trait Hypothesis: Sync {
     /// Whether a step is so brief that to ask for the layout of its row is felt: the loop is then compiled for dense and for
     /// sparse rows as well.

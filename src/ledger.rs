@@ -80,6 +80,9 @@ impl Ledger {
 
     /// The coefficients of example `i`, summed over its visits (each divided by its batch's size
     /// and multiplied by the example's weight); none where nothing was recorded of any. O(outputs).
+    ///
+    /// # Panics
+    /// If there are not so many examples, and something was recorded.
     pub fn sums(&self, i: usize) -> Cow<'_, [f32]> {
         self.sums.as_ref().map_or(Cow::Borrowed(&[]), |sums| sums.row(i))
     }

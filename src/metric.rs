@@ -144,8 +144,8 @@ impl<S: Scalar> Metric<S> {
         }
     }
 
-    /// Writes what the stored features of these sparse rows are mapped to, in the order in which they are stored. Refuses
-    /// metrics that are not diagonal, and rows that are dense, not there or not finite.
+    /// Writes what the stored features of these sparse rows are mapped to, in the order in which they are stored; of more than
+    /// `out` has room for, the first. Refuses metrics that are not diagonal, and rows that are dense, not there or not finite.
     pub fn map_stored(
         &self,
         x: &Matrix<'_, S>,
@@ -204,6 +204,10 @@ impl<S: Scalar> Mapped<S> {
         x: &Matrix<'_, S>,
         rows: &[usize],
     ) -> Result<Matrix<'_, S>, Error> {
+        if x.n_rows() != self.window.n_rows() {
+            let want = format_args!("{} rows, as there are to be mapped", self.window.n_rows());
+            return Err(Error::shape("X", want, x.n_rows()));
+        }
         let rows = self.window.open(rows);
         self.metric.map_these(x, &rows, &mut self.window.window)?;
         Ok(Matrix::Window(&self.window))

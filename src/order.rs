@@ -6,6 +6,7 @@ use rand_pcg::rand_core::Rng;
 use crate::data::{MOST_AHEAD, Rows};
 use crate::error::Error;
 use crate::examples::Examples;
+use crate::memory;
 use crate::scalar::Scalar;
 
 /// How an epoch visits n rows. Any other iterator over row numbers serves [`Trainer::run`] as well.
@@ -59,8 +60,13 @@ impl Sampling {
             Sampling::Storage => (0, n),
         };
         let Ok(units) = u32::try_from(units) else {
-            return Err(Error::parameter("n_rows", n, "below 2^32 for this sampling"));
+            let want = match self {
+                Sampling::Blocks => "below 2^37 for this sampling",
+                _ => "below 2^32 for this sampling",
+            };
+            return Err(Error::parameter("n_rows", n, want));
         };
+        memory::check::<u32>("the order of the rows", &[units as usize])?;
         Ok(Epoch {
             sampling: self,
             rng: Pcg64::new(spread(seed), spread(epoch)),

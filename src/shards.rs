@@ -107,7 +107,7 @@ impl<H: Combine + Clone, L: Loss + Clone, F: Feasible<H>> Trainer<H, L, F> {
         let mut hypothesis = self.hypothesis.clone();
         hypothesis.set_average_weight(params.average.total(params.average_count(t)));
         let mut copy = Trainer::resume(hypothesis, self.loss.clone(), params, t)?;
-        copy.updates = (self.updates as f64 * share).round() as u64;
+        copy.set_updates((self.updates as f64 * share).round() as u64);
         Ok(copy)
     }
 
@@ -211,6 +211,8 @@ pub struct Shards<S: Scalar, L: Loss, F> {
     shares: Vec<f64>,
     /// What each has seen in the last run.
     reports: Vec<Report>,
+    /// Where the trainer was that they are copies of.
+    t: u64,
 }
 
 impl<S, L, F> Shards<S, L, F>
@@ -238,7 +240,8 @@ where
         let shares: Vec<f64> = steps.iter().map(|steps| steps / all).collect();
         let copies = shares.iter().map(|&share| trainer.shard(share));
         let reports = vec![Report::default(); shares.len()];
-        Ok(Shards { trainers: copies.collect::<Result<_, _>>()?, shares, reports })
+        let trainers = copies.collect::<Result<_, _>>()?;
+        Ok(Shards { trainers, shares, reports, t: trainer.t() })
     }
 
     /// Runs each shard on its own part of an order, side by side. May be called again and again: a
@@ -284,8 +287,13 @@ where
         }))
     }
 
-    /// Gives `trainer`, which was split, what its copies have learned.
+    /// Gives `trainer`, which was split, what its copies have learned. Refuses one that has made steps since, or was given them
+    /// before: its ledger would then be that of another w, and certificates wrong.
     pub fn merge_into(mut self, trainer: &mut Trainer<Linear<S>, L, F>) -> Result<(), Error> {
+        if trainer.t() != self.t {
+            let want = format_args!("made {} steps, as when it was split", self.t);
+            return Err(Error::shape("trainer", want, trainer.t()));
+        }
         self.settle()?;
         trainer.merge(&self.trainers, &self.shares)
     }

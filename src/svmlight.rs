@@ -29,6 +29,7 @@
 //! Files are read, not mapped: whoever makes a mapped file shorter kills the process that reads it; packed files and pipes
 //! have to be read in blocks anyway; and a block that is read again and again stays in a core's second cache.
 
+mod batches;
 mod faults;
 mod lines;
 mod number;
@@ -44,6 +45,7 @@ use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::{memory, threads};
 
+pub use batches::Batches;
 use lines::{Columns, Found, LONGEST_LINE, Meaning, Stop, room};
 pub use number::Decimal;
 #[cfg(feature = "python")]
@@ -182,65 +184,6 @@ fn fill<S: Decimal>(
     Ok(true)
 }
 
-/// Batches of rows from any source, in constant memory; an iterator.
-///
-/// ```
-/// use pegasos::svmlight::{Base, Batches, Options};
-///
-/// let text = "+1 1:0.5 3:2 # a remark\n\n-1 2:1e-3\n+1 1:7\n";
-/// let options = Options { base: Base::One, n_features: Some(3) };
-/// let mut batches = Batches::<_, f64>::new(text.as_bytes(), 2, options)?;
-/// let first = batches.next().expect("a batch")?;
-/// assert_eq!((first.labels, first.values), (vec![1.0, -1.0], vec![0.5, 2.0, 0.001]));
-/// assert_eq!(batches.next().expect("a batch")?.values, [7.0]);
-/// assert!(batches.next().is_none());
-/// # Ok::<(), pegasos::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Batches<R, S> {
-    source: R,
-    size: usize,
-    /// None once an error was told.
-    parser: Option<Parser<S>>,
-}
-
-impl<R: BufRead, S: Decimal> Batches<R, S> {
-    /// Of `size` rows each; the last may have fewer. Base and number of features must be known: batches must agree on them.
-    pub fn new(source: R, size: usize, options: Options) -> Result<Self, Error> {
-        if size == 0 {
-            return Err(Error::parameter("size", size, "1 or more"));
-        }
-        if options.n_features.is_none() {
-            return Err(Error::parameter("n_features", options.n_features, "given for batches"));
-        }
-        check_known(options.base)?;
-        Ok(Batches { source, size, parser: Some(Parser::new(options)?) })
-    }
-
-    fn batch(&mut self, parser: &mut Parser<S>) -> Result<Rows<S>, Error> {
-        while parser.n_rows() < self.size
-            && fill(parser, &mut self.source, Path::new("the source"))?
-        {}
-        parser.take(self.size)
-    }
-}
-
-impl<R: BufRead, S: Decimal> Iterator for Batches<R, S> {
-    type Item = Result<Rows<S>, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut parser = self.parser.take()?;
-        let batch = self.batch(&mut parser);
-        if batch.is_ok() {
-            self.parser = Some(parser);
-        }
-        match batch {
-            Ok(rows) if rows.labels.is_empty() => None,
-            batch => Some(batch),
-        }
-    }
-}
-
 fn check_known(base: Base) -> Result<(), Error> {
     match base {
         Base::Auto => Err(Error::parameter("base", base, "Zero or One for batches")),
@@ -374,31 +317,33 @@ impl<S: Decimal> Parser<S> {
     /// The first `n` rows, or all there are, which are forgotten. Not for [`Base::Auto`], which later rows may decide.
     pub fn take(&mut self, n: usize) -> Result<Rows<S>, Error> {
         check_known(self.options.base)?;
-        self.careful(|parser| {
-            parser.join()?;
-            let (row, from) = parser.taken;
-            let last = row + n.min(parser.n_rows());
-            let n_entries =
-                parser.total.lengths[row..last].iter().map(|n| *n as usize).sum::<usize>();
-            let end = from + n_entries;
-            let n_features = parser.n_features()?;
-            let lengths = &parser.total.lengths[row..last];
-            let rows = Rows {
-                values: copied(&parser.total.values[from..end])?,
-                indices: match &parser.total.columns {
-                    Columns::Narrow(columns) => {
-                        indices(Columns::Narrow(copied(&columns[from..end])?), lengths, n_features)
-                    }
-                    Columns::Wide(columns) => {
-                        indices(Columns::Wide(copied(&columns[from..end])?), lengths, n_features)
-                    }
-                }?,
-                labels: copied(&parser.total.labels[row..last])?,
-                n_features,
-            };
-            parser.taken = (last, end);
-            Ok(rows)
-        })
+        self.careful(|parser| parser.take_rows(n))
+    }
+
+    /// [`take`](Self::take), of the rows before what was wrong, too.
+    fn take_rows(&mut self, n: usize) -> Result<Rows<S>, Error> {
+        self.join()?;
+        let (row, from) = self.taken;
+        let last = row + n.min(self.n_rows());
+        let n_entries = self.total.lengths[row..last].iter().map(|n| *n as usize).sum::<usize>();
+        let end = from + n_entries;
+        let n_features = self.n_features()?;
+        let lengths = &self.total.lengths[row..last];
+        let rows = Rows {
+            values: copied(&self.total.values[from..end])?,
+            indices: match &self.total.columns {
+                Columns::Narrow(columns) => {
+                    indices(Columns::Narrow(copied(&columns[from..end])?), lengths, n_features)
+                }
+                Columns::Wide(columns) => {
+                    indices(Columns::Wide(copied(&columns[from..end])?), lengths, n_features)
+                }
+            }?,
+            labels: copied(&self.total.labels[row..last])?,
+            n_features,
+        };
+        self.taken = (last, end);
+        Ok(rows)
     }
 
     /// Forgets the rows that were read, but not what [`seen`](Self::seen) says of them.
@@ -512,7 +457,10 @@ impl<S: Decimal> Parser<S> {
         }
         self.join()?;
         let read = self.total.read(text, self.meaning);
-        read.map_err(|stop| error(stop, text, self.total.lines))
+        read.map_err(|stop| {
+            self.total.keep_rows();
+            error(stop, text, self.total.lines)
+        })
     }
 
     fn lines_side_by_side(&mut self, text: &[u8], threads: usize) -> Result<(), Error> {
@@ -537,11 +485,21 @@ impl<S: Decimal> Parser<S> {
         let mut lines = 0;
         let texts = std::iter::once(first).chain(pieces);
         let found = std::iter::once(&self.total).chain(&self.ready);
-        for ((read, text), found) in read.into_iter().zip(texts).zip(found) {
+        let mut wrong = None;
+        for (k, ((read, text), found)) in read.into_iter().zip(texts).zip(found).enumerate() {
             lines += found.lines;
-            read.map_err(|stop| error(stop, text, lines))?;
+            if let Err(stop) = read {
+                wrong = Some((k, error(stop, text, lines)));
+                break;
+            }
         }
-        Ok(())
+        let Some((k, error)) = wrong else {
+            return Ok(());
+        };
+        // Rows before it are right.
+        self.ready.truncate(k);
+        self.ready.last_mut().unwrap_or(&mut self.total).keep_rows();
+        Err(error)
     }
 
     /// Puts the rows of pieces behind the others.

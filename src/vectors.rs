@@ -65,6 +65,16 @@ pub(crate) fn check_norms<S: Scalar>(norms: &[S]) -> Result<(), Error> {
     }
 }
 
+/// Refuses columns whose numbers are too large for those of sparse vectors.
+fn check_columns(n_features: usize) -> Result<(), Error> {
+    match u32::try_from(n_features.saturating_sub(1)) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            Err(Error::shape("X", "at most 2^32 features where there are kernels", n_features))
+        }
+    }
+}
+
 /// How the features of [`Vectors`] are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -130,13 +140,17 @@ impl<S: Scalar> Vectors<S> {
             Store::Packed(_) => {
                 memory::check::<Lanes<S>>("the support vectors", &[more.div_ceil(WIDTH), d])
             }
-            Store::Sparse { .. } => memory::check::<S>("a row of all features", &[2, d]),
+            Store::Sparse { .. } => {
+                memory::check::<S>("a row of all features", &[2, d])?;
+                check_columns(d)
+            }
             Store::Columns(_) => Ok(()),
         }
     }
 
     /// Makes room for so many more vectors. Sparse ones take what they take.
     pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Error> {
+        self.check_room(0)?;
         let want = (self.len + more).next_multiple_of(WIDTH);
         memory::reserve("the norms", &mut self.norms, want)?;
         let (what, d) = ("the support vectors", self.n_features);

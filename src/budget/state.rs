@@ -55,8 +55,8 @@ impl<S: Scalar> Budgeted<S> {
         let averaging = state.scale.averages();
         check_lengths(&[
             ("support", self.n_vectors(), 0),
-            ("v", state.v.len(), n * outputs),
-            ("u", state.u.len(), if averaging { n * outputs } else { 0 }),
+            ("v", state.v.len(), n.saturating_mul(outputs)),
+            ("u", state.u.len(), if averaging { n.saturating_mul(outputs) } else { 0 }),
             ("born", state.born.len(), n),
             ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
         ])?;

@@ -55,6 +55,7 @@ impl DualEvaluation {
         rows: Range<usize>,
     ) -> Result<(), Error> {
         ascent.check(data)?;
+        data.rows().check_range(&rows)?;
         if let Some(balance) = &mut self.balance
             && balance.add(&self.w, ascent, data, rows.clone())?
         {

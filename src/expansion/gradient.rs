@@ -207,7 +207,7 @@ impl Agop {
     }
 
     /// Adds those of a model's scores of these rows, each with its weight, >= 0 and finite. Refuses rows that are not there,
-    /// before anything else; after another error what was added of the rows before is still there.
+    /// before anything else; after another error those of whole [`at_a_time`](Agop::at_a_time) rows before are still there.
     pub fn add<S: Scalar>(
         &mut self,
         w: &Expansion<S>,
@@ -230,11 +230,12 @@ impl Agop {
             // Products of numbers of one size neither overflow nor vanish in f32.
             let size = kept.iter().map(|slope| slope.to_f64().abs()).fold(0.0, f64::max);
             let unit = if size > 0.0 { 1.0 / size } else { 1.0 };
-            for (i, slopes) in rows.iter().zip(kept.chunks_mut(w.outputs * d)) {
-                let weight = weight(*i);
-                if !(weight >= 0.0 && weight.is_finite()) {
-                    return Err(Error::parameter("weight", weight, ">= 0 and finite"));
-                }
+            let weights: Vec<f64> = rows.iter().map(|i| weight(*i)).collect();
+            // Before any of them counts: those of rows whose products are not added must not.
+            if let Some(wrong) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
+                return Err(Error::parameter("weight", wrong, ">= 0 and finite"));
+            }
+            for (weight, slopes) in weights.into_iter().zip(kept.chunks_mut(w.outputs * d)) {
                 self.weight += weight;
                 let factor = weight.sqrt() * unit;
                 slopes.iter_mut().for_each(|slope| *slope = S::from_f64(slope.to_f64() * factor));

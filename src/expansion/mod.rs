@@ -261,6 +261,9 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// The coefficients of a vector, the scale folded in: a column of `dual_coef_` in Python.
+    ///
+    /// # Panics
+    /// May panic where there are not so many vectors, or more numbers in `out` than outputs; so may all that looks at a vector.
     pub fn coef(&self, slot: usize, out: &mut [f64]) {
         for (o, out) in out.iter_mut().enumerate() {
             *out = self.scale.a * self.v[self.place(slot, o)].to_f64();
@@ -268,12 +271,18 @@ impl<S: Scalar> Expansion<S> {
     }
 
     /// Writes the features of a vector. With [`Kernel::Precomputed`] a 1 at the column that it is.
+    ///
+    /// # Panics
+    /// As [`coef`](Expansion::coef), and where `out` has fewer numbers than features.
     pub fn vector(&self, slot: usize, out: &mut [S]) {
         self.vectors.write(slot, out);
     }
 
     /// Calls `f(column, value)` for every feature of a vector that is not 0, in ascending order if the
     /// row's was.
+    ///
+    /// # Panics
+    /// As [`coef`](Expansion::coef).
     pub fn for_each(&self, slot: usize, f: impl FnMut(usize, S)) {
         self.vectors.for_each(slot, f);
     }

@@ -51,8 +51,8 @@ impl<S: Scalar> Expansion<S> {
         check_lengths(&[
             ("support", self.n_vectors(), 0),
             ("support", numbers.map_or(n, <[usize]>::len), n),
-            ("v", state.v.len(), n * self.outputs),
-            ("u", state.u.len(), if averaging { n * self.outputs } else { 0 }),
+            ("v", state.v.len(), n.saturating_mul(self.outputs)),
+            ("u", state.u.len(), if averaging { n.saturating_mul(self.outputs) } else { 0 }),
             ("counts", state.counts.len(), n),
             ("norms", state.norms.len(), if state.norms.is_empty() { 0 } else { n }),
         ])?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::linear::take;
 use super::refit::worth;
 use super::{Ascent, Policy, Problem, ROUNDINGS, UNKNOWN};
 use crate::budget::Budgeted;
@@ -160,9 +161,9 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         total
     }
 
-    /// From here on records every so many examples what was so.
+    /// From here on records every so many examples what was so; nothing more for `None`, or 0.
     pub fn record(&mut self, every: Option<u64>) {
-        self.every = every;
+        self.every = every.filter(|every| *every > 0);
     }
 
     /// From here on epochs over so many rows map these first, some at a time; only of a w of bounded number, which keeps no
@@ -230,8 +231,10 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
     }
 
     fn only_ascends(&self) -> bool {
-        // A pass of Pegasos costs far more than a round of many small problems, which is where its end would help.
-        H::EVALUATES && self.trainer.loss().problems() > 1
+        // A pass of Pegasos costs far more than a round of many small problems, which is where its end would help. And where
+        // slopes have no bound, its first steps, of 1/lambda, may throw w beyond all numbers.
+        let loss = self.trainer.loss();
+        H::EVALUATES && (loss.problems() > 1 || loss.steepest().is_infinite())
     }
 
     fn certifies(&self) -> bool {
@@ -293,9 +296,9 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let so_far = self.sum;
         self.sum = if let Some(mapped) = &mut self.mapped {
             size = size.min(whole(MAPPED, panel));
-            let mut rows = vec![0; size];
-            let count = order.fill(&mut rows);
-            rows.truncate(count);
+            // A batch may be larger than any epoch.
+            let mut rows = Vec::new();
+            take(&mut **order, size, &mut rows);
             if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
                 return Err(Error::index("rows", i, data.len()));
             }

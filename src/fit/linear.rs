@@ -276,7 +276,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
 }
 
 /// Takes so many rows from an order, or as many as it has: nobody knows how long it is.
-fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
+pub(super) fn take(order: &mut dyn Order, most: usize, rows: &mut Vec<usize>) {
     while rows.len() < most {
         let (from, room) = (rows.len(), (most - rows.len()).min(WINDOW));
         rows.resize(from + room, 0);

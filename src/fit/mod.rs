@@ -27,7 +27,8 @@
 //!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on. With squared hinge and logistic loss a leap takes few steps; where
 //!   these cost little beside an epoch, it is due after [`SHORT_LEAP_AFTER`], and comes first of all where `lambda n` is so far
 //!   below `||x||^2` that epochs would take longer.
-//! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)).
+//! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)); that alone where there are
+//!   several problems, or slopes have no bound.
 //! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
 //!   whose w is the model where its objective is lower.
 //! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem; after another lambda from the best
@@ -501,12 +502,14 @@ impl Course {
 pub struct Fit<P> {
     problem: P,
     course: Course,
+    /// Rows and features of the data that it began with.
+    shape: Option<(usize, usize)>,
 }
 
 impl<P> Fit<P> {
     /// Of a problem whose trainers are at their beginning, where a certificate is asked for.
     pub fn new(problem: P, policy: Policy) -> Self {
-        Fit { problem, course: Course::new(policy) }
+        Fit { problem, course: Course::new(policy), shape: None }
     }
 
     /// The problem.
@@ -524,7 +527,7 @@ impl<P> Fit<P> {
         self.course.stop();
     }
 
-    /// Does about so many rows' work.
+    /// Does about so many rows' work. Refuses data of another shape than those that it began with.
     pub fn advance<S: Scalar>(
         &mut self,
         data: &Examples<'_, S>,
@@ -533,6 +536,12 @@ impl<P> Fit<P> {
     where
         P: Problem<S>,
     {
+        let (rows, features) = (data.len(), data.rows().n_features());
+        let (n, d) = *self.shape.get_or_insert((rows, features));
+        if (n, d) != (rows, features) {
+            let want = format_args!("{n} rows of {d} features, as the fit began with");
+            return Err(Error::shape("X", want, format_args!("{rows} of {features}")));
+        }
         let Policy { sampling, seed, .. } = *self.course.policy();
         let n = data.len();
         let mut order = |epoch| -> Result<Box<dyn Order + Send>, Error> {

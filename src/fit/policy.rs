@@ -26,7 +26,8 @@ pub struct Policy {
     /// The relative gap that will do, >= 0; where there is no certificate, by how much the mean loss of an epoch must fall
     /// below the best before. `None` for `max_epochs`, whatever they reach.
     pub tol: Option<f64>,
-    /// Epochs at most; `max_iter` in Python.
+    /// Epochs at most; `max_iter` in Python. Steps of dual ascent with kernels are not counted: they end when they lead no
+    /// further.
     pub max_epochs: usize,
     /// Epochs without progress that end a fit where there is no certificate; `n_iter_no_change` in Python.
     pub patience: usize,

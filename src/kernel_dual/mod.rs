@@ -197,6 +197,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
         let outputs = loss.outputs();
         check_shape(outputs, n_features)?;
+        Vectors::<S>::new(n_features, Layout::of(kernel, data.rows())).check_room(1)?;
         let dual = Grid::new("the dual variables", n, outputs)?;
         let scores = Grid::new("the scores", n, outputs)?;
         memory::check::<(usize, u32)>("the order of the examples", &[n])?;

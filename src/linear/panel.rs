@@ -41,6 +41,9 @@ impl<S: Scalar> Linear<S> {
 
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for,
     /// on the threads of the current rayon pool.
+    ///
+    /// # Panics
+    /// If a row is not there, or `out` ends in the midst of the scores of one.
     pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let outputs = self.outputs();
         let all: Option<Vec<usize>> = self.scores_rows_faster(x).then(|| (0..outputs).collect());
@@ -91,6 +94,9 @@ pub struct LinearPanel<'a, S> {
 impl<S: Scalar> LinearPanel<'_, S> {
     /// [`scores`](Hypothesis::scores) of rows that follow one another from `first` on, as many as `out` has room for.
     /// Unlike those of single rows they are summed in the scalar of the data.
+    ///
+    /// # Panics
+    /// If a row is not there, or `out` ends in the midst of the scores of one.
     pub fn scores(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let (Linear { scale, constant, b, .. }, outputs) = (self.w, self.w.outputs());
         let mut products = [S::default(); TOGETHER * WIDTH];
@@ -110,6 +116,9 @@ impl<S: Scalar> LinearPanel<'_, S> {
     }
 
     /// [`scores`](LinearPanel::scores) on the threads of the current rayon pool.
+    ///
+    /// # Panics
+    /// As they do.
     pub fn scores_side_by_side(&self, x: &Matrix<'_, S>, first: usize, out: &mut [f64]) {
         let mut tasks: Vec<&mut [f64]> = out.chunks_mut(TASK * self.w.outputs()).collect();
         side_by_side(&mut tasks, |task, out| self.scores(x, first + task * TASK, out));

@@ -83,8 +83,10 @@ impl MarginLoss for Hinge {
     }
     #[inline(always)]
     fn ascend(self, a: f64, m: f64, q: f64) -> f64 {
-        // q = 0 for a row of zeros, whose margin is 0: the quotient is infinite, never 0/0.
-        (a + (1.0 - m) / q).clamp(0.0, 1.0)
+        // q = 0 for a row of zeros: the quotient is infinite or, where the margin is 1 and any b will do, 0/0. Not `clamp`,
+        // which leaves that.
+        #[allow(clippy::manual_clamp)]
+        (a + (1.0 - m) / q).max(0.0).min(1.0)
     }
     fn is_hinge(self) -> bool {
         true
@@ -352,6 +354,20 @@ mod tests {
                 let numeric = -(value(m + h) - value(m - h)) / (2.0 * h);
                 let slope = loss.value_and_slope(m).1;
                 assert!((slope - numeric).abs() < 1e-4 * (1.0 + slope), "{loss:?} at {m}");
+            }
+        }
+    }
+
+    /// Where a step costs nothing, any margin has one.
+    #[test]
+    fn rows_of_zeros_have_a_maximiser() {
+        for loss in ALL {
+            for m in [0.0, 0.5, 1.0, 2.0] {
+                for a in [0.0, 0.5, 1.0] {
+                    let value = |b: f64| -loss.conjugate(b) - b * m;
+                    let best = loss.ascend(a, m, 0.0);
+                    assert!((0..=10).all(|k| value(best) >= value(f64::from(k) / 10.0) - 1e-12));
+                }
             }
         }
     }

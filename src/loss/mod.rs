@@ -27,7 +27,8 @@ pub use one_vs_rest::OneVsRest;
 /// As many examples as are best asked for together: what is about them stays in the nearest cache.
 pub(crate) const TOGETHER: usize = 128;
 
-/// A loss on the scores of one example.
+/// A loss on the scores of one example. May panic where scores, coefficients or dual variables are not as many as
+/// [`outputs`](Loss::outputs), or y is not below [`classes`](Loss::classes).
 pub trait Loss: Sync {
     /// Room for the scores of one example: an array where their number is fixed, so that the loop
     /// keeps them in registers, else a vector.

@@ -1,7 +1,8 @@
 //! A fit in one call: examples and labels in, a [`Model`] out.
 //!
 //! What Python's estimators do by their defaults: linear machines with the squared hinge, one class against the rest (those
-//! of `LinearSVC`), kernel machines with the hinge and pairs of classes (those of `SVC`), to a certified gap. On a budget
+//! of `LinearSVC`), kernel machines with the hinge and pairs of classes (those of `SVC`), to a certified gap where kernels are
+//! positive semi-definite, for which those that are precomputed are looked at; of others `max_epochs` of Pegasos. On a budget
 //! one pass of Pegasos, and a refit of the coefficients of its support vectors. Time and memory are those of the
 //! [`Fit`], with class numbers and the model beside them.
 
@@ -9,11 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::positive::is_positive;
 use super::state::{Kept, State, Stored};
 use super::{Calibration, Label, Model, Rows, Scorer};
 use crate::budget::{Budgeted, Maintenance};
 use crate::data::Matrix;
-use crate::error::Error;
+use crate::error::{Error, check_lengths};
 use crate::examples::Examples;
 use crate::expansion::Expansion;
 use crate::fit::{Fit, KernelProblem, LinearProblems, Policy, ROUGH, Solver, most_epochs, worth};
@@ -94,6 +96,10 @@ impl Classifier {
 
     /// Trains on these examples. Labels are whatever becomes a [`Label`]: numbers, booleans, words.
     ///
+    /// To a certified gap where the kernel [is positive](Kernel::is_positive), or is precomputed and found to be: values that are
+    /// symmetric and have a Cholesky factor, up to rounding. Of other kernels nothing is certified, and the model is what
+    /// [`max_epochs`](Policy::max_epochs) of Pegasos make of it, one by default.
+    ///
     /// # Errors
     ///
     /// Rows that are not finite, labels that are not as many as rows, not finite or all the same, parameters out of range.
@@ -106,6 +112,7 @@ impl Classifier {
 
     /// Not generic, so that whoever calls [`Classifier::fit`] does not compile the trainers anew.
     fn fit_rows(&self, x: Rows<'_>, labels: Vec<Label>) -> Result<Model, Error> {
+        check_lengths(&[("labels", labels.len(), x.n_rows())])?;
         let (labels, codes) = coded(labels)?;
         match x {
             Rows::F32(x) => self.fit_in(x, labels, codes),
@@ -295,7 +302,11 @@ impl<S: Stored> Task<'_, S> {
             false => Expansion::new(kernel, outputs, x.n_features())?,
         };
         let params = Params { lambda: self.lambda, ..Params::default() };
-        let trainer = Trainer::new(w.with_constant(constant)?, loss, params)?;
+        let mut w = w.with_constant(constant)?;
+        if kernel == Kernel::Precomputed && is_positive(x)? {
+            w.assume_positive();
+        }
+        let trainer = Trainer::new(w, loss, params)?;
         let mut fit = Fit::new(KernelProblem::from(trainer), self.classifier.policy);
         let certificate = fit.run(self.data)?.certificate;
         let mut problem = fit.into_problem();
@@ -338,6 +349,13 @@ impl<S: Stored> Task<'_, S> {
         fit.run(self.data)?;
         let mut problem = fit.into_problem();
         let placed = problem.model()?;
+        let t = problem.trainer().t();
+        if !problem.trainer().hypothesis().spans() {
+            // Of kernels with k(x, x) <= 0: no coefficients are better than others.
+            let kept = self.kept(kernel, t, 0.0, Some(budget));
+            let unknown = Certificate { primal: f64::NAN, dual: f64::NAN };
+            return Ok((Frozen::Kernel(placed), kept, unknown));
+        }
 
         let versus = |positive, negative| Versus { loss: AnyLoss::Hinge, positive, negative };
         let k = self.classes as u32;
@@ -350,7 +368,6 @@ impl<S: Stored> Task<'_, S> {
         let mut refit = Refit::new(Span::of(&placed)?, &losses, self.lambda, n, FEATURES)?;
         let epochs = most_epochs(n);
         let certificate = refit.solve(self.data, tol.unwrap_or(ROUGH), epochs, seed)?;
-        let t = problem.trainer().t();
         let steps = worth(0, n, t);
         let mut w = problem.trainer().hypothesis().clone();
         w.set_coefs(&refit.coefs())?;

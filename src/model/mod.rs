@@ -13,6 +13,7 @@ mod calibration;
 mod classifier;
 mod file;
 mod label;
+mod positive;
 mod state;
 mod steps;
 mod text;

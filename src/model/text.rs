@@ -53,9 +53,10 @@ impl Hasher {
     /// Refuses one that makes no rows.
     pub(super) fn check(&self) -> Result<(), Error> {
         let (from, to) = self.ngram_range;
-        if !(1..1 << 31).contains(&self.n_features) || from == 0 || from > to {
+        let sound = (1..1 << 31).contains(&self.n_features) && self.shortest > 0;
+        if !sound || from == 0 || from > to {
             return Err(broken(
-                "a HashingVectorizer must have 1 to 2^31 - 1 features, and n-grams of 1 or more",
+                "a HashingVectorizer must have 1 to 2^31 - 1 features, and n-grams and words of 1 or more",
             ));
         }
         Ok(())

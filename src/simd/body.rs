@@ -534,7 +534,8 @@ pub fn exp<P: Processor, S: Float>(_: P, x: &mut [S]) {
 
 #[inline(always)]
 pub fn rbf<P: Processor, S: Float>(_: P, gamma: f64, xz: &mut [S], xx: f64, zz: &[S]) {
-    let (minus_gamma, xx, minus_two) = (S::from_f64(-gamma), S::from_f64(xx), S::from_f64(-2.0));
+    let (minus_gamma, minus_two) = (S::finite_from_f64(-gamma), S::from_f64(-2.0));
+    let xx = S::from_f64(xx);
     for (xz, zz) in xz.iter_mut().zip(zz) {
         let distance = minus_two.mul_add_if_fast::<P>(*xz, xx + *zz).at_least(S::ZERO);
         *xz = (minus_gamma * distance).exp::<P>();

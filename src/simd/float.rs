@@ -26,6 +26,8 @@ pub trait Float:
     const UNIT: Self;
     /// Rounds to the nearest value of the scalar.
     fn from_f64(x: f64) -> Self;
+    /// And to a finite one: of a factor that may meet a 0.
+    fn finite_from_f64(x: f64) -> Self;
     fn sqrt(self) -> Self;
     /// NaN stays.
     #[inline(always)]
@@ -85,6 +87,10 @@ macro_rules! float {
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $t
+            }
+            #[inline(always)]
+            fn finite_from_f64(x: f64) -> Self {
+                x.clamp(f64::from($t::MIN), f64::from($t::MAX)) as $t
             }
             #[inline(always)]
             fn sqrt(self) -> Self {

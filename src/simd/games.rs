@@ -86,7 +86,7 @@ pub fn factors<P: Processor, S: Float>(
     z: &[Games<S>],
     half: &mut [Games<S>],
 ) {
-    let (minus_gamma, a_half) = (S::from_f64(-gamma), S::from_f64(0.5));
+    let (minus_gamma, a_half) = (S::finite_from_f64(-gamma), S::from_f64(0.5));
     for ((x, z), half) in x.iter().zip(z).zip(half) {
         let x = S::from_f64(*x);
         for l in 0..GAMES {

@@ -15,7 +15,7 @@ pub fn gaussian<P: Processor, S: Float>(
     block: &mut [Lanes<S>],
     distances: &mut [Lanes<S>],
 ) {
-    let (minus_gamma, minus_two) = (S::from_f64(-gamma), S::from_f64(-2.0));
+    let (minus_gamma, minus_two) = (S::finite_from_f64(-gamma), S::from_f64(-2.0));
     for ((zz, values), distances) in zz.iter().zip(block).zip(distances) {
         for l in 0..WIDTH {
             let distance = minus_two.mul_add_if_fast::<P>(values.0[l], xx[l] + *zz);
@@ -166,7 +166,7 @@ pub struct Partners<'a, S> {
 pub fn bounds<P: Processor, S: Float>(p: P, of: Partners<'_, S>, bounds: &mut [S]) -> usize {
     let Partners { gamma, m, distances, sizes, crosses } = of;
     let (one, two, half) = (S::UNIT, S::from_f64(2.0), S::from_f64(0.5));
-    let (gamma, inverse) = (S::from_f64(gamma), 1.0 / sizes[m]);
+    let (gamma, inverse) = (S::finite_from_f64(gamma), 1.0 / sizes[m]);
     let (small, most, tiny) = (S::from_f64(inverse), S::from_f64(FURTHEST), S::from_f64(1e-6));
     let infinite = S::from_f64(f64::INFINITY);
     let len = bounds.len();
@@ -215,7 +215,7 @@ pub fn cheaper<P: Processor, S: Float>(
     bounds: &mut [S],
 ) -> usize {
     let Partners { gamma, m, distances, sizes, crosses } = of;
-    let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::from_f64(gamma), 1.0 / sizes[m]);
+    let (most, gamma, inverse) = (S::from_f64(FURTHEST), S::finite_from_f64(gamma), 1.0 / sizes[m]);
     let small = S::from_f64(inverse);
     let (mut best, mut cost) = (n, S::from_f64(cost));
     bounds[n] = S::from_f64(f64::INFINITY);

@@ -149,6 +149,16 @@ impl<S: Decimal> Found<S> {
         self.labels.drain(..rows);
     }
 
+    /// Forgets what was read of a row that is not whole.
+    pub(super) fn keep_rows(&mut self) {
+        let whole = self.lengths.iter().map(|n| *n as usize).sum();
+        self.values.truncate(whole);
+        match &mut self.columns {
+            Columns::Narrow(columns) => columns.truncate(whole),
+            Columns::Wide(columns) => columns.truncate(whole),
+        }
+    }
+
     /// Makes sure that so many more can be taken in without asking for memory.
     pub(super) fn reserve(&mut self, features: usize, rows: usize) -> Result<(), Error> {
         room(&mut self.values, features)?;

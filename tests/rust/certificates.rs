@@ -1,8 +1,8 @@
 //! Certificates of what the loop has reached, by its ledger: they may claim no more than the truth.
 
 use pegasos::{
-    AnyLoss, Average, Block, Certificate, Dense, Examples, Hypothesis, Kernel, KernelAscent, Loss,
-    Params, Sampling, Scalar, Shards, Trainer,
+    AnyLoss, Average, Block, Certificate, Dense, DualAscent, Examples, Hypothesis, Kernel,
+    KernelAscent, Loss, Params, Sampling, Scalar, Shards, Trainer,
 };
 
 use crate::dual::{minimum, minimum_of_classes};
@@ -239,4 +239,26 @@ fn only_positive_kernels_are_certified() {
             check(Kernel::Precomputed, joint(4), &data, vouched);
         }
     }
+}
+
+#[test]
+fn evaluations_refuse_rows_that_are_not_there() {
+    let problem = Problem::new(40, 3, 5);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let few = Examples::new(Dense::new(&problem.x[..30], 10, 3).unwrap(), &problem.y[..10], None);
+    let none = Examples::new(Dense::new(&[0.0; 0], 0, 3).unwrap(), &[], None).unwrap();
+    let mut trained = trainer::<f64, _>(HINGE, 3, Params::default());
+    trained.keep_ledger(40);
+    trained.run(&data, 0..40).unwrap();
+    let mut evaluation = trained.evaluation(&data).unwrap();
+    assert!(evaluation.add(&trained, &data, 39..41).is_err());
+    let error = evaluation.add(&trained, &few.unwrap(), 0..10).unwrap_err();
+    assert_eq!(error.to_string(), "X must have 40 rows, as the ledger has, got 10");
+    let ascent = DualAscent::new(HINGE, 0.1, 40, 3, 1.0).unwrap();
+    let error = ascent.evaluation::<f64>().add(&ascent, &data, 39..41).unwrap_err();
+    assert_eq!(error.to_string(), "rows must lie in 0..40, got 40");
+    let want = "X must have at least one row, got 0";
+    assert_eq!(trained.certificate(&none).unwrap_err().to_string(), want);
+    let mut empty = DualAscent::new(HINGE, 0.1, 0, 3, 1.0).unwrap();
+    assert_eq!(empty.certificate(&none).unwrap_err().to_string(), want);
 }

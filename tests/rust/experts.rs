@@ -5,7 +5,7 @@ use pegasos::{
     Trainer,
 };
 
-use crate::generated::{Uniform, add, distance, dot, flat};
+use crate::generated::{Uniform, add, distance, dot, flat, joint};
 
 /// The score itself, as a caller of the crate would define it.
 #[derive(Clone, Copy, Debug)]
@@ -192,4 +192,13 @@ fn multiplicative_weights_keep_their_own_bound() {
             assert!(paid - best <= bound, "{n} {kind}: {} above {bound}", paid - best);
         }
     }
+}
+
+#[test]
+fn one_mixture_at_a_time() {
+    let schedule = Schedule::InvScaling { eta0: 0.5, power: 0.5 };
+    let params = Params { lambda: 0.5, schedule, ..Params::default() }.within(Simplex);
+    let w = Linear::<f64>::new(3, 2, 0.0).unwrap();
+    let error = Trainer::new(w, joint(3), params).unwrap_err();
+    assert_eq!(error.to_string(), "w must have one output on the simplex, got 3");
 }

@@ -203,6 +203,28 @@ fn files_that_lie_are_refused() {
     }
 }
 
+/// Settings of a HashingVectorizer that make no rows.
+#[test]
+fn hashers_that_make_no_rows_are_refused() {
+    let (_, bytes) = &files()[0];
+    let (state, tensors) = opened(bytes);
+    let with = |shortest: usize, from: usize, to: usize| {
+        let mut state = state.clone();
+        state["steps"] = json!([{
+            "class": "HashingVectorizer", "n_features": state["n_features"], "analyzer": "word",
+            "ngram_range": [from, to], "shortest": shortest, "lowercase": true, "stop_words": null,
+            "alternate_sign": true, "binary": false, "norm": "l2", "single": false,
+        }]);
+        sealed(state, &tensors)
+    };
+    let model = Model::from_bytes(&with(1, 1, 2)).unwrap();
+    assert_eq!(model.predict(&["a word", ""][..]).unwrap().len(), 2);
+    for (shortest, from, to) in [(0, 1, 1), (1, 0, 1), (1, 2, 1)] {
+        let said = refused("a hasher", &with(shortest, from, to));
+        assert!(said.contains("HashingVectorizer must have"), "{said}");
+    }
+}
+
 /// A folder that is gone at the end.
 struct Folder(std::path::PathBuf);
 

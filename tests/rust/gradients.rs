@@ -506,3 +506,16 @@ fn weights_are_refused() {
         assert!(error.to_string().starts_with("weight must be >= 0 and finite"), "{error}");
     }
 }
+
+/// Rows of a call that was refused have no part in the mean.
+#[test]
+fn refused_weights_do_not_count() {
+    let sum = Sum::new(4, 3, 1, 10);
+    let x = Matrix::from(sum.problem.dense());
+    let w = sum.expansion(&x);
+    let mut all = Agop::new(3, false).unwrap();
+    all.add(&w, &x, &[1, 2], |_| 1.0).unwrap();
+    let before = all.mean();
+    all.add(&w, &x, &[3, 4], |i| if i == 4 { f64::NAN } else { 1.0 }).unwrap_err();
+    assert_eq!(all.mean(), before);
+}

@@ -1,9 +1,9 @@
 //! Kernel Pegasos and dual ascent with kernels: against the notes' pseudo-code, and against themselves.
 
 use pegasos::{
-    Average, Ball, Block, Dense, Error, ErrorKind, Examples, Expansion, Hypothesis, Kernel,
-    KernelAscent, Linear, Loss, Matrix, Multiclass, Params, Row, Sampling, Scalar, Schedule,
-    Trainer,
+    Average, Ball, Block, Budgeted, Dense, Error, ErrorKind, Examples, Expansion, Hypothesis,
+    Kernel, KernelAscent, Linear, Loss, Maintenance, Matrix, Multiclass, Params, Row, Sampling,
+    Scalar, Schedule, Trainer,
 };
 
 use crate::generated::{HINGE, Problem, Rule, dot, joint};
@@ -22,6 +22,23 @@ pub fn kernels() -> [Kernel; 5] {
         Kernel::Poly { gamma: 0.5, coef0: 1.0, degree: 3 },
         Kernel::Sigmoid { gamma: 0.1, coef0: 0.2 },
     ]
+}
+
+/// Columns of sparse vectors have numbers of 32 bits: what does not fit is refused, not taken for another.
+#[test]
+fn columns_beyond_32_bits_are_refused() -> Result<(), Error> {
+    let n_features = (1 << 32) + 64;
+    let csr = pegasos::Csr::new(&[0_i64, 1, 2], &[(1 << 32) + 5, 5], &[1.0, 1.0], n_features)?;
+    let data = Examples::new(csr, &[0, 1], None)?;
+    // Or there is no memory for a row of so many.
+    let refused = |error: Error| {
+        let kind = error.kind();
+        assert!(matches!(kind, ErrorKind::Memory { .. } | ErrorKind::Shape { .. }), "{error}");
+    };
+    refused(KernelAscent::new(Kernel::Linear, HINGE, 0.1, &data, 0).unwrap_err());
+    let w = Expansion::sparse(Kernel::Linear, 1, n_features)?;
+    refused(Trainer::new(w, HINGE, Params::default())?.run(&data, 0..2).unwrap_err());
+    Ok(())
 }
 
 /// The formula, in f64.
@@ -641,4 +658,23 @@ fn rare_coefficients_count_as_all_do() -> Result<(), Error> {
     }
     of::<f64>(1e-12)?;
     of::<f32>(1e-4)
+}
+
+/// A gamma beyond the range of the rows' scalar is a kernel all the same: 1 where rows are equal, else 0.
+#[test]
+fn kernels_may_be_narrower_than_f32_tells() -> Result<(), Error> {
+    for gamma in [1e30, 1e39, 1e300] {
+        let kernel = Kernel::Rbf { gamma };
+        let mut values = [1.0_f32, 1.0, 4.0];
+        kernel.map(&mut values, 1.0, &[1.0, 2.0, 16.0]);
+        assert_eq!(values, [1.0, 0.0, 0.0], "{gamma:e}");
+        let x = [0.0_f32, 1.0, 2.0, 3.0, 1.0, 2.0];
+        let data = Examples::new(Dense::new(&x, 6, 1)?, &[0, 1, 0, 1, 1, 0], None)?;
+        let certificate =
+            KernelAscent::new(kernel, HINGE, 1e-3, &data, 0)?.solve(&data, 1e-6, 100)?;
+        assert!(certificate.relative_gap() <= 1e-6, "{gamma:e}: {certificate:?}");
+        let w = Budgeted::new(kernel, 1, 1, Some(2), Maintenance::Merge)?;
+        Trainer::new(w, HINGE, Params::default())?.run(&data, (0..6).cycle().take(60))?;
+    }
+    Ok(())
 }

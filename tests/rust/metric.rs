@@ -234,6 +234,34 @@ fn bad_rows_are_not_mapped() {
     }
 }
 
+/// Batches of any size, records of any distance, and rows that are not as many as was said.
+#[test]
+fn epochs_of_mapped_rows_are_as_long_as_they_are() {
+    let problem = Problem::new(40, 3, 5);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let epoch = |batch: usize, every: u64, n_rows: usize| {
+        let kernel = Kernel::Rbf { gamma: 1.0 };
+        let w = Budgeted::<f64>::new(kernel, 1, 3, Some(5), Maintenance::Merge).unwrap();
+        let params = Params { block: Block::Mean(batch), lambda: 0.1, ..Params::default() };
+        let mut problem = KernelProblem::from(Trainer::new(w, HINGE, params).unwrap());
+        problem.record(Some(every));
+        let metric = Metric::diagonal(&[1.0, 2.0, 3.0]).unwrap();
+        problem.map_by(Some(metric), n_rows).unwrap();
+        let mut fit = Fit::new(problem, Policy { max_epochs: 1, tol: None, ..Policy::default() });
+        fit.run(&data).map(|event| (event.loss, fit.problem().records().len()))
+    };
+    let whole = epoch(40, 40, 40).unwrap();
+    assert_eq!(whole.1, 1);
+    for batch in [41, 1 << 40, usize::MAX] {
+        assert_eq!(epoch(batch, 0, 40).unwrap(), (whole.0, 0));
+    }
+    for n_rows in [0, 39, 41] {
+        let error = epoch(1, 1, n_rows).unwrap_err().to_string();
+        let want = format!("X must have {n_rows} rows, as there are to be mapped, got 40");
+        assert_eq!(error, want);
+    }
+}
+
 #[test]
 fn only_diagonal_metrics_map_what_is_stored() {
     let problem = Problem::new(5, 3, 4);

@@ -35,6 +35,13 @@ fn narrow(x: &[f64]) -> Vec<f32> {
     x.iter().map(|x| *x as f32).collect()
 }
 
+#[test]
+fn labels_must_be_as_many_as_rows() {
+    let x = Dense::new(&[1.0, 2.0, 3.0], 3, 1).unwrap();
+    let error = Classifier::default().fit(x, &["a", "b"]).unwrap_err();
+    assert_eq!(error.to_string(), "labels must have 3 entries, got 2");
+}
+
 /// The same rows, without the zeros.
 fn stored(x: &[f64]) -> (Vec<i64>, Vec<i64>, Vec<f64>) {
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -225,6 +232,19 @@ pub(super) fn sealed_text(open: &str, tensors: &Tensors) -> Vec<u8> {
         (name, TensorView::new(*dtype, shape.clone(), data).unwrap())
     });
     safetensors::serialize(views, Some([("pegasos".to_owned(), text)].into())).unwrap()
+}
+
+/// Of a kernel with k(x, x) < 0 a budget keeps no vector, and there is nothing to refit.
+#[test]
+fn a_budget_may_stay_empty() {
+    let (x, y) = points(3);
+    let x = Dense::new(&x, N, D).unwrap();
+    let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: -0.5 };
+    let machine = Classifier { budget: Some(5), ..Classifier::with_kernel(kernel) };
+    let model = machine.fit(x, &y).unwrap();
+    assert_eq!(model.n_vectors(), Some(0));
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.scores(x).unwrap(), model.scores(x).unwrap());
 }
 
 /// A small file of each family.
@@ -456,6 +476,26 @@ fn calibrations_that_do_not_belong_are_refused() {
     }
     let plain = Model::from_bytes(&bytes).unwrap();
     assert!(plain.probabilities(rows).unwrap_err().to_string().contains("calibrated"));
+}
+
+/// A kernel whose values are computed before is that kernel: the same machine, to the same gap.
+#[test]
+fn precomputed_kernels_are_solved() {
+    for classes in [2, 3] {
+        let (x, y) = points(classes);
+        let square =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+        let row = |i: usize| &x[i * D..(i + 1) * D];
+        let value = |k: usize| (-0.7 * square(row(k / N), row(k % N))).exp();
+        let values: Vec<f64> = (0..N * N).map(value).collect();
+        let (rows, values) = (Dense::new(&x, N, D).unwrap(), Dense::new(&values, N, N).unwrap());
+        let policy = Policy { tol: Some(1e-9), max_epochs: 1, ..Policy::default() };
+        let of = |kernel| Classifier { policy, ..Classifier::with_kernel(kernel) };
+        let want = of(Kernel::Rbf { gamma: 0.7 }).fit(rows, &y).unwrap().scores(rows).unwrap();
+        let got = of(Kernel::Precomputed).fit(values, &y).unwrap().scores(values).unwrap();
+        let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(apart < 1e-3, "{classes}: {apart}");
+    }
 }
 
 /// The files `tests/models/crate-*`, from which the tests in Python go on, hold what the crate trains still;

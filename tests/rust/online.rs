@@ -6,7 +6,7 @@ use pegasos::{
 };
 
 use crate::generated::{
-    Problem, Rule, Uniform, add, difference, dot, flat, joint, norm, shrink_into,
+    HINGE, Problem, Rule, Uniform, add, difference, dot, flat, joint, norm, shrink_into, trainer,
 };
 
 const RADIUS: f64 = 1.5;
@@ -565,4 +565,17 @@ fn a_bound_knows_gradients_from_before_the_account() {
     let best = 20.0 * (1.0 - 1e-4 * RADIUS);
     let bound = learner.regret().unwrap().bound(2.0 * RADIUS, 0.0);
     assert!(paid - best <= bound, "{} above {bound}", paid - best);
+}
+
+/// However many updates somebody says there were, a copy counts on from there.
+#[test]
+fn shares_of_many_updates_go_on() {
+    let problem = Problem::new(10, 3, 5);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let mut one = trainer::<f64, _>(HINGE, 3, Params::default());
+    one.run(&data, [0]).unwrap();
+    one.set_updates(u64::MAX);
+    let mut many = one.share(1 << 40).unwrap();
+    many.run(&data, 0..10).unwrap();
+    assert!(many.updates() >= 1 << 62);
 }

@@ -7,7 +7,7 @@ use pegasos::{
     Span, Trainer,
 };
 
-use crate::generated::{CLASSES, HINGE, flat, joint, trainer};
+use crate::generated::{CLASSES, HINGE, Problem, flat, joint, trainer};
 
 #[test]
 fn bad_rows_stop_a_run_before_they_are_learned() {
@@ -215,6 +215,25 @@ fn bad_rows_stop_a_run_with_a_kernel_before_they_are_kept() {
         law(|| Budgeted::<f64>::sparse(kernel, 1, 3, budget, maintenance).unwrap(), false);
         law(|| Budgeted::<f64>::sparse(kernel, 1, 3, None, maintenance).unwrap(), false);
     }
+}
+
+/// Sizes that nobody has memory for.
+#[test]
+fn sizes_are_refused_before_memory_is_taken() {
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    for n_features in [1 << 50, usize::MAX] {
+        let csr = Csr::new(&[0_i64, 1, 2], &[0, 1 << 40], &[1.0, 2.0], n_features).unwrap();
+        let data = Examples::new(csr, &[0, 1], None).unwrap();
+        let error = KernelAscent::new(kernel, HINGE, 0.1, &data, 0).unwrap_err();
+        let kind = error.kind();
+        assert!(matches!(kind, ErrorKind::Memory { .. } | ErrorKind::Shape { .. }), "{error}");
+    }
+    let x = pegasos::Matrix::from(Dense::new(&[0.0, 1.0, 2.0], 3, 1).unwrap());
+    let mut w = Expansion::<f64>::new(kernel, usize::MAX, 1).unwrap();
+    let state = pegasos::ExpansionState { v: vec![1.0; 3], ..Default::default() };
+    assert!(w.restore(&x, None, &state).unwrap_err().to_string().starts_with("v must have"));
+    let error = pegasos::Sampling::Blocks.epoch(1 << 38, 0, 0).unwrap_err().to_string();
+    assert_eq!(error, "n_rows must be below 2^37 for this sampling, got 274877906944");
 }
 
 #[test]
@@ -476,6 +495,31 @@ fn a_last_step_beyond_the_range_is_an_error() {
                 && !trainer.survives(0.0, 0.0, 0.0)
         );
     }
+}
+
+/// What was learned apart counts once, and for the w that it began with: else a ledger is no point of the dual.
+#[test]
+fn shards_are_merged_once() {
+    let problem = Problem::new(40, 3, 5).unweighted();
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let rows: Vec<usize> = (0..40).collect();
+    let mut whole = trainer::<f64, _>(HINGE, 3, Params { lambda: 0.01, ..Params::default() });
+    whole.keep_ledger(40);
+    whole.run(&data, 0..40).unwrap();
+    let mut shards = Shards::split(&whole, &[20, 20]).unwrap();
+    for _ in 0..500 {
+        shards.run(&data, &[&rows[..20], &rows[20..]]).unwrap();
+    }
+    let copy = shards.clone();
+    shards.merge_into(&mut whole).unwrap();
+    let (t, before) = (whole.t(), whole.certificate(&data).unwrap());
+    let error = copy.clone().merge_into(&mut whole).unwrap_err();
+    assert!(
+        error.to_string().ends_with(&format!("have made 40 steps, as when it was split, got {t}"))
+    );
+    assert_eq!((whole.t(), whole.certificate(&data).unwrap()), (t, before));
+    let mut other = trainer::<f64, _>(HINGE, 3, Params { lambda: 0.01, ..Params::default() });
+    assert!(copy.merge_into(&mut other).is_err());
 }
 
 /// Where a trainer says that no step can overflow, none does, however large the numbers.

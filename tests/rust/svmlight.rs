@@ -157,7 +157,8 @@ fn what_batches_need_is_asked_for() {
         assert!(error.to_string().starts_with(text), "{error}");
     }
     let mut batches = Batches::<_, f32>::new(&b"1 1:1\n1 x\n1 1:1\n"[..], 1, known).unwrap();
-    // The block holds the fault; what comes of it is one error, and then nothing.
+    // The block holds the fault; what comes of it is the row before it, one error, and then nothing.
+    assert!(batches.next().is_some_and(|batch| batch.is_ok()));
     assert!(batches.next().is_some_and(|batch| batch.is_err()));
     assert!(batches.next().is_none());
 }
@@ -191,6 +192,7 @@ fn a_source_that_fails_says_so() {
     let options = Options { base: Base::One, n_features: Some(3) };
     let source = BufReader::new((&b"1 1:1\n"[..]).chain(Broken));
     let mut batches = Batches::<_, f32>::new(source, 10, options).unwrap();
+    assert_eq!(batches.next().unwrap().unwrap().labels, [1.0]);
     let error = batches.next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "the source: the wire was cut");
 }
@@ -244,4 +246,35 @@ fn any_bytes_are_rows_or_an_error() {
         }
     }
     assert!(read > 1000);
+}
+
+/// However a source is cut into blocks: all rows before what is wrong, and then what that is.
+#[test]
+fn rows_before_an_error_are_handed_out() {
+    /// A source that breaks at its end.
+    struct Breaks<'a>(&'a [u8]);
+    impl std::io::Read for Breaks<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(out)? {
+                0 => Err(std::io::Error::other("gone")),
+                read => Ok(read),
+            }
+        }
+    }
+    let options = Options { base: Base::One, n_features: Some(9) };
+    let rows = "1 1:1 2:2\n2 2:1\n3\n4 3:1 4:4\n";
+    for (text, what) in [("5 1:1 2:x\n6 1:1\n", "line 5"), ("5 1:1 1:2\n", "line 5"), ("", "gone")]
+    {
+        let text = format!("{rows}{text}");
+        for (capacity, size) in [1, 3, 16, 1000].into_iter().flat_map(|c| [1, 3, 9].map(|s| (c, s)))
+        {
+            let source = std::io::BufReader::with_capacity(capacity, Breaks(text.as_bytes()));
+            let found: Vec<_> = Batches::<_, f64>::new(source, size, options).unwrap().collect();
+            let (error, batches) = found.split_last().unwrap();
+            let labels = batches.iter().flat_map(|batch| batch.as_ref().unwrap().labels.clone());
+            assert_eq!(labels.collect::<Vec<_>>(), [1.0, 2.0, 3.0, 4.0], "{capacity} {size}");
+            assert!(batches.iter().all(|batch| batch.as_ref().unwrap().matrix().is_ok()));
+            assert!(error.as_ref().unwrap_err().to_string().contains(what), "{error:?}");
+        }
+    }
 }

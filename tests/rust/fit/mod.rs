@@ -481,6 +481,21 @@ fn auto_reaches_the_tolerance_with_kernels() {
     law(FOUR, &Problem::of_classes(400, 5, 4, 62));
 }
 
+/// Steps of 1/lambda, of slopes without a bound, would end in numbers that there are not.
+#[test]
+fn auto_makes_no_wild_steps_with_kernels() {
+    let problem = Problem::new(40, 3, 65);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let loss = Binary { loss: AnyLoss::SquaredHinge, positive: 1 };
+    for lambda in [1e-2, 1e-4, 1e-6] {
+        let params = Params { lambda, ..Params::default() };
+        let w = Expansion::<f64>::new(Kernel::Rbf { gamma: 0.7 }, 1, 3).unwrap();
+        let problem = KernelProblem::from(Trainer::new(w, loss, params).unwrap());
+        let event = Fit::new(problem, Policy::default()).run(&data).unwrap();
+        assert!(event.certificate.relative_gap() <= 1e-3, "{lambda}: {event:?}");
+    }
+}
+
 /// Where ascent is still far from the tolerance when a leap might come, and soon there all the same, a fit is nothing but
 /// ascent.
 #[test]

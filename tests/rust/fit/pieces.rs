@@ -195,3 +195,32 @@ fn pieces_change_no_bit_of_a_refit() {
         }
     }
 }
+
+/// Whatever a fit is about, other rows are refused, and it goes on with its own.
+#[test]
+fn a_fit_is_of_the_data_that_it_began_with() {
+    fn law<P: pegasos::Problem<f64>>(mut fit: Fit<P>, data: &Examples<'_, f64>) {
+        let few = [0.5; 30];
+        let few = Examples::new(Dense::new(&few, 10, 3).unwrap(), &[0; 10], None).unwrap();
+        let narrow = [0.5; 600];
+        let narrow = Examples::new(Dense::new(&narrow, 300, 2).unwrap(), &[0; 300], None).unwrap();
+        for _ in 0..30 {
+            fit.advance(data, 50).unwrap();
+            for (other, got) in [(&few, "10 of 3"), (&narrow, "300 of 2")] {
+                let error = fit.advance(other, 50).unwrap_err().to_string();
+                let want = "X must have 300 rows of 3 features, as the fit began with, got";
+                assert_eq!(error, format!("{want} {got}"));
+            }
+        }
+        fit.run(data).unwrap();
+    }
+    let problem = Problem::new(300, 3, 5);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let params = Params { lambda: 0.1, ..Params::default() };
+    for solver in [Solver::Auto, Solver::Pegasos] {
+        let policy = Policy { solver, max_epochs: 5, ..Policy::default() };
+        law(Fit::new(at_zero::<f64, _>(&[HINGE], 3, params), policy), &data);
+        law(Fit::new(unlimited::<f64, _>(HINGE, 3, params), policy), &data);
+        law(Fit::new(budgeted::<f64, _>(HINGE, 3, params), policy), &data);
+    }
+}
