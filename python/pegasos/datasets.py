@@ -65,7 +65,7 @@ def make_checkerboard(
     """
     random = check_random_state(random_state)
     if not (isinstance(drift, Real) and np.isfinite(drift)):
-        raise ValueError(f"drift must be a finite number, got {drift!r}")
+        raise ValueError(f"drift must be finite and a number, got {drift!r}")
     drawn = 0
 
     def draw(n: int) -> _Examples:

@@ -45,29 +45,19 @@ impl Label {
     }
 }
 
-impl From<i64> for Label {
-    fn from(label: i64) -> Self {
-        Label::Int(label)
-    }
+macro_rules! numbers {
+    ($kind:ident: $($number:ty)*) => {$(
+        impl From<$number> for Label {
+            fn from(label: $number) -> Self {
+                Label::$kind(label.into())
+            }
+        }
+    )*};
 }
 
-impl From<i32> for Label {
-    fn from(label: i32) -> Self {
-        Label::Int(label.into())
-    }
-}
-
-impl From<u32> for Label {
-    fn from(label: u32) -> Self {
-        Label::Int(label.into())
-    }
-}
-
-impl From<f64> for Label {
-    fn from(label: f64) -> Self {
-        Label::Float(label)
-    }
-}
+// Not u64 and usize, of which an i64 cannot hold all.
+numbers!(Int: i8 i16 i32 i64 u8 u16 u32);
+numbers!(Float: f32 f64);
 
 impl From<bool> for Label {
     fn from(label: bool) -> Self {

@@ -158,7 +158,7 @@ def test_chunks_are_the_same_examples(make):
         with pytest.raises(ValueError, match="chunk_size must be an int >= 1, got "):
             make(5, chunk_size=bad)
     for drift in (np.inf, "1", None):
-        with pytest.raises(ValueError, match="drift must be a finite number, got "):
+        with pytest.raises(ValueError, match="drift must be finite and a number, got "):
             make_checkerboard(5, drift=drift)
 
 

@@ -184,6 +184,10 @@ fn labels_that_are_floats() {
     assert!(Classifier::default().fit(x, &[-0.0, 0.0, 0.0, -0.0]).is_err());
     let model = Classifier::default().fit(x, &[7_u32, 7, u32::MAX, 7]).unwrap();
     assert_eq!(model.labels(), [Label::Int(7), Label::Int(u32::MAX.into())]);
+    let model = Classifier::default().fit(x, &[0_u8, 0, u8::MAX, u8::MAX]).unwrap();
+    assert_eq!(model.labels(), [Label::Int(0), Label::Int(255)]);
+    let model = Classifier::default().fit(x, &[-0.5_f32, -0.5, 0.5, 0.5]).unwrap();
+    assert_eq!(model.labels(), [Label::Float(-0.5), Label::Float(0.5)]);
 }
 
 #[test]
