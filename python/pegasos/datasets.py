@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,8 +64,9 @@ def make_checkerboard(
     [400, 400, 200]
     """
     random = check_random_state(random_state)
-    if not (isinstance(drift, Real) and np.isfinite(drift)):
-        raise ValueError(f"drift must be finite and a number, got {drift!r}")
+    check_scalar(drift, "drift", Real)
+    if not np.isfinite(drift):
+        raise ValueError(f"drift must be finite, got {drift}")
     drawn = 0
 
     def draw(n: int) -> _Examples:
@@ -143,13 +144,8 @@ def make_waveform(
 def _in_chunks(
     draw: Callable[[int], _Examples], n_samples: int, chunk_size: int | None
 ) -> _Examples | Iterator[_Examples]:
-    _check_count("n_samples", n_samples, 0)
+    check_scalar(n_samples, "n_samples", Integral, min_val=0)
     if chunk_size is None:
         return draw(n_samples)
-    _check_count("chunk_size", chunk_size, 1)
+    check_scalar(chunk_size, "chunk_size", Integral, min_val=1)
     return (draw(min(chunk_size, n_samples - start)) for start in range(0, n_samples, chunk_size))
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an int >= {least}, got {value!r}")

@@ -285,7 +285,7 @@ def _types_of(X: Any) -> Any:
 def _chooses_by_name(estimator: Any) -> bool:
     """Whether it begins with a choice of columns by their names."""
     if isinstance(estimator, Pipeline):
-        return any(_chooses_by_name(step) for _, step in estimator.steps[:1])
+        return _chooses_by_name(estimator.steps[0][1])
     if isinstance(estimator, FeatureUnion):
         return any(_chooses_by_name(part) for _, part in estimator.transformer_list)
     if not isinstance(estimator, ColumnTransformer):

@@ -151,15 +151,17 @@ def test_chunks_are_the_same_examples(make):
     assert [len(part) for _, part in chunks] == 12 * [77] + [76]
     assert np.array_equal(np.concatenate([part for part, _ in chunks]), X)
     assert np.array_equal(np.concatenate([part for _, part in chunks]), y)
-    for bad in (-1, 2.5, None):
-        with pytest.raises(ValueError, match="n_samples must be an int >= 0, got "):
-            make(bad)
-    for bad in (0, 2.5, "2"):
-        with pytest.raises(ValueError, match="chunk_size must be an int >= 1, got "):
-            make(5, chunk_size=bad)
-    for drift in (np.inf, "1", None):
-        with pytest.raises(ValueError, match="drift must be finite and a number, got "):
-            make_checkerboard(5, drift=drift)
+    for name, bad in (("n_samples", -1), ("chunk_size", 0)):
+        with pytest.raises(ValueError, match=f"{name} == {bad}, must be >="):
+            make(**{"n_samples": 5, name: bad})
+    for name, bad in (("n_samples", 2.5), ("n_samples", None), ("chunk_size", "2"), ("chunk_size", 2.5)):
+        with pytest.raises(TypeError, match=f"{name} must be an instance of int, not {type(bad).__name__}"):
+            make(**{"n_samples": 5, name: bad})
+    with pytest.raises(ValueError, match="drift must be finite, got inf"):
+        make_checkerboard(5, drift=np.inf)
+    for bad in ("1", None):
+        with pytest.raises(TypeError, match="drift must be an instance of float, not"):
+            make_checkerboard(5, drift=bad)
 
 
 def test_waves_are_breimans():
