@@ -34,6 +34,8 @@ use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
+#[cfg(feature = "files")]
+pub(crate) use curvature::factorise;
 pub(crate) use curvature::solve;
 use joint::Joint;
 use single::Descent;

@@ -1,19 +1,14 @@
 //! Whether kernel values that somebody has computed are those of a kernel that is positive semi-definite.
 //!
 //! As in Python: the matrix is symmetric up to rounding, and a Cholesky factorisation in double precision succeeds with
-//! `max(4 sqrt(n) eps, 8 n 2^-52) max|K|` added to the diagonal, eps being that of the scalar. n^3/3 multiplications, side by
+//! `max(4 sqrt(n) eps, 8 n 2^-52) max|K|` added to the diagonal, eps being that of the scalar. n^3/6 multiplications, side by
 //! side, and n^2 numbers in double precision.
 
 use crate::data::Matrix;
 use crate::error::Error;
 use crate::memory;
+use crate::newton::factorise;
 use crate::scalar::Scalar;
-use crate::simd::Weigh;
-use crate::threads::side_by_side;
-
-/// Rows whose factors are looked for together, and of these so many by a task.
-const BLOCK: usize = 64;
-const TASK: usize = 16;
 
 /// Whether the rows of this matrix, which must be finite, are such values. An error where there is no room to look.
 pub(super) fn is_positive<S: Scalar>(x: &Matrix<'_, S>) -> Result<bool, Error> {
@@ -35,37 +30,7 @@ pub(super) fn is_positive<S: Scalar>(x: &Matrix<'_, S>) -> Result<bool, Error> {
     let alike = |i: usize, j: usize| (factor[i * n + j] - factor[j * n + i]).abs() <= rounding;
     let sound = |i: usize| factor[i * n + i] >= 0.0 && (0..i).all(|j| alike(i, j));
     let sound = inside && rounding.is_finite() && (0..n).all(sound);
-    Ok(sound && factorises(&mut factor, n, rounding))
-}
-
-/// Makes of the lower half of a matrix its Cholesky factor, with so much added to the diagonal; false where there is none.
-fn factorises(factor: &mut [f64], n: usize, rounding: f64) -> bool {
-    for start in (0..n).step_by(BLOCK) {
-        let end = n.min(start + BLOCK);
-        let (done, own) = factor[..end * n].split_at_mut(start * n);
-        let mut tasks: Vec<&mut [f64]> = own.chunks_mut(TASK * n).collect();
-        side_by_side(&mut tasks, |_, rows| {
-            for (j, before) in done.chunks(n).enumerate() {
-                for row in rows.chunks_mut(n) {
-                    row[j] = (row[j] - f64::dot(&before[..j], &row[..j])) / before[j];
-                }
-            }
-        });
-        for i in 0..end - start {
-            let (before, row) = own[..(i + 1) * n].split_at_mut(i * n);
-            for (j, before) in (start..).zip(before.chunks(n)) {
-                row[j] = (row[j] - f64::dot(&before[..j], &row[..j])) / before[j];
-            }
-            let j = start + i;
-            let square = row[j] + rounding - f64::dot(&row[..j], &row[..j]);
-            // Where all values are 0 there is nothing to divide by.
-            if square.is_nan() || square <= 0.0 {
-                return rounding == 0.0;
-            }
-            row[j] = square.sqrt();
-        }
-    }
-    true
+    Ok(sound && (size == 0.0 || factorise(&mut factor, n, rounding).is_some()))
 }
 
 #[cfg(test)]
