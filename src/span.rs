@@ -23,11 +23,17 @@ use crate::memory;
 use crate::metric::Metric;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, TALL, WIDTH};
-use crate::threads::side_by_side;
+use crate::threads::{self, side_by_side};
 use crate::vectors::{GROUP, Layout, Vectors};
 
 /// Rows of a triangle that one task multiplies: a multiple of [`TALL`].
 const ROWS: usize = 3 * TALL;
+
+/// Rows whose features one task computes at most, as `L^-1` comes from far away for each task; and how many of their kernel
+/// values are multiplied with all of it at a time, so that the second cache holds them. Trials on an AMD EPYC (Zen 3, 512 KB of
+/// L2), 2,000 landmarks: 0.4 to 0.6 of the time that tasks of 24 rows took, in one piece; of 500 landmarks the same.
+const MOST: usize = 8 * GROUP;
+const SOME: usize = 256;
 
 /// Outputs and columns whose coefficients are summed side by side, in the first cache.
 const TOGETHER: usize = 16;
@@ -125,7 +131,6 @@ impl<S: Scalar> Span<S> {
         let rank = self.dimension();
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
-            let mut k = vec![S::default(); rows.len() * stride];
             let numbers: Vec<usize> = (0..rows.len()).collect();
             let mut mapped = Vec::new();
             let (x, rows) = match &self.metric {
@@ -137,19 +142,27 @@ impl<S: Scalar> Span<S> {
                 }
                 None => (*x, &**rows),
             };
-            self.vectors.kernel_values(self.kernel, &x, rows, 0..rank, &mut k, stride);
             let mut z = vec![S::default(); rows.len() * stride];
-            if let Ok(k) = Dense::new(&k, rows.len(), stride) {
-                for (b, block) in self.blocks.iter().enumerate() {
-                    Matrix::from(k).products(&numbers, block, &mut z[b * WIDTH..], stride);
+            let mut k = vec![S::default(); rows.len() * stride.min(SOME)];
+            for first in (0..rank).step_by(SOME) {
+                let end = rank.min(first + SOME);
+                let width = (end - first).next_multiple_of(WIDTH);
+                let k = &mut k[..rows.len() * width];
+                self.vectors.kernel_values(self.kernel, &x, rows, first..end, k, width);
+                let k: Vec<&[S]> = k.chunks(width).collect();
+                for (b, block) in self.blocks.iter().enumerate().skip(first / WIDTH) {
+                    let block = &block[first..block.len().min(end)];
+                    S::add_products(&k, block, &mut z[b * WIDTH..], stride);
                 }
             }
             for (out, z) in out.chunks_mut(rank).zip(z.chunks(stride)) {
                 out.copy_from_slice(&z[..rank]);
             }
         };
+        let even = rows.len().div_ceil(threads::count()).next_multiple_of(GROUP);
+        let each = even.clamp(GROUP, MOST);
         let mut tasks: Vec<(&[usize], &mut [S])> =
-            rows.chunks(GROUP).zip(out.chunks_mut(GROUP * rank)).collect();
+            rows.chunks(each).zip(out.chunks_mut(each * rank)).collect();
         side_by_side(&mut tasks, task);
     }
 
@@ -456,5 +469,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Of more landmarks than are multiplied at a time, and rows by themselves or many of them: products of features are kernel
+    /// values.
+    #[test]
+    fn many_landmarks_are_the_same_features() -> Result<(), Error> {
+        let mut random = Pcg64::new(6, 0);
+        let (n, d) = (SOME + 3 * WIDTH + 5, 4);
+        let x: Vec<f64> = (0..n * d).map(|_| 4.0 * uniform(&mut random)).collect();
+        let rows = Matrix::from(Dense::new(&x, n, d)?);
+        let all: Vec<usize> = (0..n).collect();
+        let kernel = Kernel::Rbf { gamma: 3.0 };
+        let span = Span::new(kernel, &rows, &all[5..])?;
+        let rank = span.dimension();
+        assert!(rank > SOME + WIDTH);
+        let mut z = vec![0.0; n * rank];
+        span.features(&rows, &all, &mut z);
+        for i in (0..n).step_by(97) {
+            let mut alone = vec![0.0; rank];
+            span.features(&rows, &[i], &mut alone);
+            assert_eq!(alone, z[i * rank..][..rank]);
+        }
+        let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        for (i, j) in (5..n).step_by(31).flat_map(|i| (5..n).step_by(89).map(move |j| (i, j))) {
+            let (a, b) = (&x[i * d..][..d], &x[j * d..][..d]);
+            let want = kernel.eval(inner(a, b), inner(a, a), inner(b, b));
+            let got = inner(&z[i * rank..][..rank], &z[j * rank..][..rank]);
+            assert!((got - want).abs() < 1e-6, "{i} {j} {got} {want}");
+        }
+        Ok(())
     }
 }

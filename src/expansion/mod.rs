@@ -471,7 +471,7 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         self.begin(out);
         let mut sums = vec![0.0; self.outputs];
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
-            self.sum_chunk(chunk, 0, values, &mut sums);
+            self.sum_chunk(chunk, values, &mut sums);
             out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
         }
         out.iter_mut().for_each(|score| *score *= self.scale.a);

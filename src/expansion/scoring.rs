@@ -9,15 +9,14 @@ use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 use crate::vectors::{CHUNK, GROUP};
 
-/// Outputs whose coefficients are multiplied with the values of a group of rows at a time: some tens of kilobytes.
-const TOGETHER: usize = 32;
+/// Of more outputs than these, coefficients that differ from 0 are picked out, where they are fewer than one of so many: of pairs
+/// of K classes a vector has K - 1 of K (K - 1)/2. What is picked is multiplied with some rows at once, of a row by itself
+/// alone; where all stand in a row, 8 to 16 are at once.
+const FEW: usize = 32;
+const RARE: usize = 8;
 
-/// Where of more outputs than that fewer coefficients than one of so many differ from 0, they are picked out. Of pairs of K
-/// classes a vector has K - 1 of K (K - 1)/2. One that is picked takes a lane's work, where of those that stand in a row 8 to 16
-/// are multiplied at once.
-const RARE: usize = 24;
-
-/// Rows whose kernel values wait for the coefficients of an output: of thousands of vectors some 100 kB, for L2.
+/// Rows whose kernel values stand side by side, so that a coefficient that was picked is multiplied with all of them at once: of
+/// thousands of vectors some 100 kB, for L2.
 const AT_ONCE: usize = 8;
 
 /// The coefficients that are not 0, output after output.
@@ -57,14 +56,34 @@ impl<S: Scalar> Rare<S> {
         Some(Rare { starts, slots, v: picked })
     }
 
-    /// Adds the products with kernel values of some rows, each as long as all are, to their sums.
-    fn add(&self, values: &[S], len: usize, sums: &mut [f64]) {
+    /// Adds the products with the kernel values of some rows to their sums: of each chunk of vectors the rows' values with it.
+    fn add(&self, chunks: &[Vec<&[S]>], sums: &mut [f64]) {
         let outputs = self.starts.len() - 1;
-        for (values, sums) in values.chunks(AT_ONCE * len).zip(sums.chunks_mut(AT_ONCE * outputs)) {
+        let len = chunks.iter().map(|rows| rows[0].len()).sum::<usize>();
+        let rows = sums.len() / outputs;
+        // A row by itself stays as it is, and its sums are the very same.
+        let side_by_side = if rows > 1 { AT_ONCE } else { 1 };
+        let mut values = vec![S::default(); len * side_by_side];
+        for (g, sums) in sums.chunks_mut(AT_ONCE * outputs).enumerate() {
+            let count = sums.len() / outputs;
+            let mut room = values.chunks_mut(CHUNK * side_by_side);
+            for of_rows in chunks {
+                let room = room.next().unwrap_or_default();
+                for (k, row) in of_rows[g * AT_ONCE..][..count].iter().enumerate() {
+                    let places = room.iter_mut().skip(k).step_by(side_by_side);
+                    places.zip(*row).for_each(|(place, value)| *place = *value);
+                }
+            }
             for (o, own) in self.starts.windows(2).enumerate().filter(|(_, own)| own[0] < own[1]) {
                 let (slots, v) = (&self.slots[own[0]..own[1]], &self.v[own[0]..own[1]]);
-                for (k, values) in values.chunks(len).enumerate() {
-                    sums[k * outputs + o] += S::gather_dot(slots, v, values);
+                let mut products = [0.0; AT_ONCE];
+                if side_by_side == 1 {
+                    products[0] = S::gather_dot(slots, v, &values);
+                } else {
+                    S::gather_dots(slots, v, &values, side_by_side, &mut products[..count]);
+                }
+                for (sums, product) in sums.chunks_mut(outputs).zip(products) {
+                    sums[o] += product;
                 }
             }
         }
@@ -107,7 +126,7 @@ impl<S: Scalar> Expansion<S> {
 
     /// The coefficients that are not 0, where they are rare; looked for once since they changed. O(vectors x outputs) then.
     fn rare(&self) -> Option<&Rare<S>> {
-        if self.outputs <= TOGETHER || self.v.is_empty() {
+        if self.outputs <= FEW || self.v.is_empty() {
             return None;
         }
         self.rare.get_or_init(|| Rare::of(&self.v, self.outputs)).as_ref()
@@ -118,10 +137,9 @@ impl<S: Scalar> Expansion<S> {
         self.rare().map_or(self.n_vectors() * self.outputs, |rare| rare.v.len())
     }
 
-    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, from an output on.
-    pub(super) fn sum_chunk(&self, chunk: usize, first: usize, values: &[S], out: &mut [f64]) {
-        let place = (chunk * self.outputs + first) * CHUNK;
-        let v = &self.v[place..place + out.len() * CHUNK];
+    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a.
+    pub(super) fn sum_chunk(&self, chunk: usize, values: &[S], out: &mut [f64]) {
+        let v = &self.v[chunk * self.outputs * CHUNK..][..out.len() * CHUNK];
         if values.len() == CHUNK {
             S::dots(values, v, out);
             return;
@@ -177,11 +195,13 @@ impl<S: Scalar> Expansion<S> {
             self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
             let mut sums = vec![0.0; if rare.is_some() { 0 } else { group.len() * outputs }];
             let of_rows = self.values_of(group, slots, caching, &values);
-            // Of many outputs some at a time, so that their coefficients stay in the cache from row to row.
-            for first in (0..outputs).step_by(TOGETHER) {
-                let some = first..outputs.min(first + TOGETHER);
+            if len == CHUNK && !sums.is_empty() {
+                let v = &self.v[*chunk * outputs * CHUNK..][..outputs * CHUNK];
+                let v: Vec<&[S]> = v.chunks(CHUNK).collect();
+                S::dots_of_rows(&of_rows, &v, &mut sums, outputs);
+            } else {
                 for (values, sums) in of_rows.iter().zip(sums.chunks_mut(outputs)) {
-                    self.sum_chunk(*chunk, first, values, &mut sums[some.clone()]);
+                    self.sum_chunk(*chunk, values, sums);
                 }
             }
             let kept = rare.is_some() || grows && len == CHUNK;
@@ -198,21 +218,14 @@ impl<S: Scalar> Expansion<S> {
         let groups = rows.chunks(GROUP).len();
         if let Some(rare) = rare {
             // All vectors' values with a group of rows, as the coefficients of an output are anywhere among them.
-            let values_of = |group: usize, rows: &[usize]| {
-                let mut all = vec![S::default(); rows.len() * n];
-                for chunk in 0..chunks {
-                    let (slots, values) = (slots_of(chunk), &done[chunk * groups + group].2);
-                    let of_rows = self.values_of(rows, slots.clone(), caching, values);
-                    for (all, values) in all.chunks_mut(n).zip(of_rows) {
-                        all[slots.clone()].copy_from_slice(values);
-                    }
-                }
-                all
-            };
             let of_groups = rows.chunks(GROUP).zip(out.chunks_mut(GROUP * outputs));
             let mut tasks: Vec<_> = of_groups.enumerate().collect();
             side_by_side(&mut tasks, |_, (group, (rows, out))| {
-                rare.add(&values_of(*group, rows), n, out);
+                let of_chunk = |chunk: usize| {
+                    let computed = &done[chunk * groups + *group].2;
+                    self.values_of(rows, slots_of(chunk), caching, computed)
+                };
+                rare.add(&(0..chunks).map(of_chunk).collect::<Vec<_>>(), out);
             });
         }
         let mut computed = Vec::new();

@@ -429,21 +429,45 @@ pub const TILE: usize = 6;
 pub const TALL: usize = 2 * TILE;
 const LONG: usize = 64;
 
-/// Each sum runs over the features in order, whatever the level and however many rows there are.
 #[inline(always)]
 pub fn products<P: Processor, S: Float>(
-    _: P,
+    p: P,
     rows: &[&[S]],
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
 ) {
+    multiply(p, rows, block, out, stride, false);
+}
+
+#[inline(always)]
+pub fn add_products<P: Processor, S: Float>(
+    p: P,
+    rows: &[&[S]],
+    block: &[Lanes<S>],
+    out: &mut [S],
+    stride: usize,
+) {
+    multiply(p, rows, block, out, stride, true);
+}
+
+/// Each sum runs over the features in order, whatever the level and however many rows there are; with `more` from what
+/// is there on.
+#[inline(always)]
+fn multiply<P: Processor, S: Float>(
+    _: P,
+    rows: &[&[S]],
+    block: &[Lanes<S>],
+    out: &mut [S],
+    stride: usize,
+    more: bool,
+) {
     // As many lanes at a time as two registers hold.
     match const { 2 * P::REGISTER / size_of::<S>() } {
-        4 => tiles::<P, 4, S>(rows, block, out, stride),
-        8 => tiles::<P, 8, S>(rows, block, out, stride),
-        16 => tiles::<P, 16, S>(rows, block, out, stride),
-        _ => tiles::<P, WIDTH, S>(rows, block, out, stride),
+        4 => tiles::<P, 4, S>(rows, block, out, stride, more),
+        8 => tiles::<P, 8, S>(rows, block, out, stride, more),
+        16 => tiles::<P, 16, S>(rows, block, out, stride, more),
+        _ => tiles::<P, WIDTH, S>(rows, block, out, stride, more),
     }
 }
 
@@ -453,18 +477,19 @@ fn tiles<P: Processor, const L: usize, S: Float>(
     block: &[Lanes<S>],
     mut out: &mut [S],
     stride: usize,
+    more: bool,
 ) {
     let tall = P::REGISTER == 64 && block.len() >= LONG;
     loop {
         let done = match rows.len() {
             0 => return,
-            1 => tile::<P, L, 1, S>(rows, block, out, stride),
-            2 => tile::<P, L, 2, S>(rows, block, out, stride),
-            3 => tile::<P, L, 3, S>(rows, block, out, stride),
-            4 => tile::<P, L, 4, S>(rows, block, out, stride),
-            5 => tile::<P, L, 5, S>(rows, block, out, stride),
-            TALL.. if tall => tile::<P, L, TALL, S>(rows, block, out, stride),
-            _ => tile::<P, L, TILE, S>(rows, block, out, stride),
+            1 => tile::<P, L, 1, S>(rows, block, out, stride, more),
+            2 => tile::<P, L, 2, S>(rows, block, out, stride, more),
+            3 => tile::<P, L, 3, S>(rows, block, out, stride, more),
+            4 => tile::<P, L, 4, S>(rows, block, out, stride, more),
+            5 => tile::<P, L, 5, S>(rows, block, out, stride, more),
+            TALL.. if tall => tile::<P, L, TALL, S>(rows, block, out, stride, more),
+            _ => tile::<P, L, TILE, S>(rows, block, out, stride, more),
         };
         rows = &rows[done..];
         out = out.get_mut(done * stride..).unwrap_or_default();
@@ -478,11 +503,17 @@ fn tile<P: Processor, const L: usize, const R: usize, S: Float>(
     block: &[Lanes<S>],
     out: &mut [S],
     stride: usize,
+    more: bool,
 ) -> usize {
     // Of one length, so that no index needs a check.
     let x: [&[S]; R] = from_fn(|r| &x[r][..block.len()]);
     for at in (0..WIDTH).step_by(L) {
         let mut acc = [[S::ZERO; L]; R];
+        if more {
+            for (r, acc) in acc.iter_mut().enumerate() {
+                acc.copy_from_slice(&out[r * stride + at..r * stride + at + L]);
+            }
+        }
         for (j, lanes) in block.iter().enumerate() {
             if R == TALL {
                 for line in (at..at + L).step_by(64 / size_of::<S>()) {

@@ -80,6 +80,8 @@ operations! {
         /// `out[r * stride + k] = <rows[r], vector k of the block>` for all [`WIDTH`] vectors of a block. Of each
         /// row as many features are read as the block has.
         fn products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize);
+        /// [`products`](Simd::products) added to what is there: those of the features before, to the very sums over all.
+        fn add_products(rows: &[&[Self]], block: &[Lanes<Self>], out: &mut [Self], stride: usize);
         /// The products of one sparse row with the vectors of a block; NaN if an index lies outside the block.
         fn sparse_products<I: Index>(
             indices: &[I], values: &[Self], block: &[Lanes<Self>], out: &mut [Self; WIDTH],

@@ -35,7 +35,8 @@ fn numbers<S: Scalar>(n: usize, first: usize) -> Vec<S> {
 
 /// Every loop at every level against plain sums, at every length and offset.
 fn agrees<S: Scalar + Weigh<V>, V: Scalar>(tolerance: f64) {
-    for len in 0..=67 {
+    // And what is longer than a piece of a row.
+    for len in (0..=67).chain([527, 1041]) {
         for offset in 0..4 {
             let all: Vec<S> = numbers(len + offset, 0);
             let x = &all[offset..];
@@ -63,10 +64,15 @@ fn agrees<S: Scalar + Weigh<V>, V: Scalar>(tolerance: f64) {
                 }
                 // To the same bits, of one output alone as well.
                 let other: Vec<S> = numbers(len, 11);
-                let mut of_rows = [0.0; 6 * 7];
                 let rows: Vec<&[V]> = (0..7).map(|o| &w[o * len..][..len]).collect();
-                S::dots_of_rows(&[&other, x, &other, &other, x, x], &rows, &mut of_rows, 7);
-                assert_eq!([&of_rows[7..14], &of_rows[28..35], &of_rows[35..]], [&out; 3]);
+                let many = [&other, x, &other, &other, x, x, x];
+                for (count, outputs) in (1..=7).flat_map(|count| [7, 5, 3].map(|o| (count, o))) {
+                    let mut of_rows = [f64::NAN; 7 * 7];
+                    S::dots_of_rows(&many[..count], &rows[..outputs], &mut of_rows, 7);
+                    for r in [1, 4, 5, 6].into_iter().filter(|r| *r < count) {
+                        assert_eq!(of_rows[r * 7..][..outputs], out[..outputs]);
+                    }
+                }
                 let mut only = [0.0];
                 S::dots(x, &w[5 * len..], &mut only);
                 assert_eq!(only[0], out[5]);
@@ -127,6 +133,14 @@ fn products_agree<S: Scalar>(tolerance: f64) {
                 let stride = WIDTH + 3;
                 let mut out = vec![S::from_f64(-7.0); rows * stride];
                 S::products(&slices, &block, &mut out, stride);
+                // To the same bits, in two parts.
+                let mut again = vec![S::from_f64(-7.0); rows * stride];
+                let part = |range: std::ops::Range<usize>| -> Vec<&[S]> {
+                    slices.iter().map(|x| &x[range.clone()]).collect()
+                };
+                S::products(&part(0..d / 3), &block[..d / 3], &mut again, stride);
+                S::add_products(&part(d / 3..d), &block[d / 3..], &mut again, stride);
+                assert!(out == again, "{level:?} {d} {rows}");
                 for (r, x) in slices.iter().enumerate() {
                     let mut sparse = [S::default(); WIDTH];
                     let values: Vec<S> = x.iter().rev().copied().collect();

@@ -635,6 +635,11 @@ fn rare_coefficients_count_as_all_do() -> Result<(), Error> {
                     w.add(slot, x.row(slot), &coef);
                 }
                 w.scores(&x, &rows, &mut scores);
+                for count in [1, 2, 11] {
+                    let mut some = vec![1.0; count * outputs];
+                    w.scores(&x, &rows[..count], &mut some);
+                    assert_eq!(some, scores[..count * outputs]);
+                }
                 let mut one = vec![0.0; outputs];
                 for (&i, scores) in rows.iter().zip(scores.chunks(outputs)) {
                     // All coefficients, whether they are 0 or not.
