@@ -87,20 +87,20 @@ pub(super) struct Glance {
     scores: Vec<f64>,
     dual: Vec<f64>,
     scratch: Vec<f64>,
-    /// Where among them the example's own class is.
+    /// Where among them the example's own class is; the class, where all outputs are there, each of whatever class.
     own: u32,
 }
 
 impl Glance {
-    /// Takes in the dual variables of an example of class y, given those that are not 0. All of these and y must
-    /// be among the outputs.
-    fn take(&mut self, y: u32, nonzeros: &[(u32, f64)]) {
+    /// Takes in the dual variables of an example, given those that are not 0, all of which must be among the outputs, and
+    /// what its class is among these.
+    fn take(&mut self, own: u32, nonzeros: &[(u32, f64)]) {
         self.dual.clear();
         let mut nonzeros = nonzeros.iter().peekable();
         for &o in &self.outputs {
             self.dual.push(nonzeros.next_if(|entry| entry.0 == o).map_or(0.0, |entry| entry.1));
         }
-        self.own = self.outputs.partition_point(|&o| o < y) as u32;
+        self.own = own;
         self.scratch.clone_from(&self.dual);
     }
 
@@ -157,10 +157,13 @@ impl<L: Loss> DualAscent<L> {
         let nonzeros = self.dual.nonzeros(i);
         glance.outputs.clear();
         let told = self.loss.contenders(scores, y, self.q[i], nonzeros, &mut glance.outputs);
-        if !told {
+        let own = if told {
+            glance.outputs.partition_point(|&o| o < y) as u32
+        } else {
             glance.outputs.extend(0..scores.len() as u32);
-        }
-        glance.take(y, nonzeros);
+            y
+        };
+        glance.take(own, nonzeros);
         glance.scores.clear();
         glance.scores.extend(glance.outputs.iter().map(|&o| scores[o as usize]));
         told
@@ -221,10 +224,11 @@ impl<L: Loss> DualAscent<L> {
             let nonzeros = self.dual.nonzeros(i);
             glance.outputs.clear();
             glance.outputs.extend(nonzeros.iter().map(|entry| entry.0));
-            if let Err(at) = glance.outputs.binary_search(&y) {
-                glance.outputs.insert(at, y);
+            let own = glance.outputs.partition_point(|&o| o < y);
+            if glance.outputs.get(own) != Some(&y) {
+                glance.outputs.insert(own, y);
             }
-            glance.take(y, nonzeros);
+            glance.take(own as u32, nonzeros);
             glance.scores.clear();
             let score = |&o: &u32| self.w.score_of(o as usize, row);
             glance.scores.extend(glance.outputs.iter().map(score));

@@ -62,25 +62,25 @@ impl<S: Scalar> Rare<S> {
         let len = chunks.iter().map(|rows| rows[0].len()).sum::<usize>();
         let rows = sums.len() / outputs;
         // A row by itself stays as it is, and its sums are the very same.
-        let side_by_side = if rows > 1 { AT_ONCE } else { 1 };
-        let mut values = vec![S::default(); len * side_by_side];
+        let lanes = if rows > 1 { AT_ONCE } else { 1 };
+        let mut values = vec![S::default(); len * lanes];
         for (g, sums) in sums.chunks_mut(AT_ONCE * outputs).enumerate() {
             let count = sums.len() / outputs;
-            let mut room = values.chunks_mut(CHUNK * side_by_side);
+            let mut room = values.chunks_mut(CHUNK * lanes);
             for of_rows in chunks {
                 let room = room.next().unwrap_or_default();
                 for (k, row) in of_rows[g * AT_ONCE..][..count].iter().enumerate() {
-                    let places = room.iter_mut().skip(k).step_by(side_by_side);
+                    let places = room.iter_mut().skip(k).step_by(lanes);
                     places.zip(*row).for_each(|(place, value)| *place = *value);
                 }
             }
             for (o, own) in self.starts.windows(2).enumerate().filter(|(_, own)| own[0] < own[1]) {
                 let (slots, v) = (&self.slots[own[0]..own[1]], &self.v[own[0]..own[1]]);
                 let mut products = [0.0; AT_ONCE];
-                if side_by_side == 1 {
+                if lanes == 1 {
                     products[0] = S::gather_dot(slots, v, &values);
                 } else {
-                    S::gather_dots(slots, v, &values, side_by_side, &mut products[..count]);
+                    S::gather_dots(slots, v, &values, lanes, &mut products[..count]);
                 }
                 for (sums, product) in sums.chunks_mut(outputs).zip(products) {
                     sums[o] += product;

@@ -186,22 +186,33 @@ def test_memory_for_features_changes_no_bit(make, tol):
 # -- one class against the rest
 
 
-def test_one_against_the_rest():
+def test_classes_that_are_solved_together_change_no_bit():
+    X, y = waves(1500)
+    y = np.where(X[:, 0] > 0, y, y + 3)
+    found = {
+        machine(gamma=0.5, budget=300, multi_class="ovr", n_jobs=jobs, cache_size=size).fit(X, y).dual_coef_.tobytes()
+        for jobs, size in [(1, 1024.0), (2, 1024.0), (2, 1e-6)]
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(("budget", "gamma"), [(30, 0.02), (300, 0.5)])
+def test_one_against_the_rest(budget, gamma):
     """As the linear model of that kind on the same features, and as many problems of two classes."""
     X, y = waves(400)
-    model = machine(gamma=0.02, alpha=1e-3, budget=30, tol=1e-8, multi_class="ovr").fit(X, y)
-    assert model.dual_coef_.shape == (3, 30)
+    model = machine(gamma=gamma, alpha=1e-3, budget=budget, tol=1e-8, multi_class="ovr").fit(X, y)
+    assert model.dual_coef_.shape == (3, budget)
     Z, coefs = model.support_vectors_, model.dual_coef_
-    k = rbf_kernel(X, Z, gamma=0.02)
+    k = rbf_kernel(X, Z, gamma=gamma)
     assert_allclose(model.decision_function(X), k @ coefs.T, atol=1e-6 * np.abs(coefs).max())
     total = 0.0
     for c in range(3):
         signs = np.where(y == c, 1.0, -1.0)
-        norm2 = coefs[c] @ rbf_kernel(Z, gamma=0.02) @ coefs[c]
+        norm2 = coefs[c] @ rbf_kernel(Z, gamma=gamma) @ coefs[c]
         total += 5e-4 * norm2 + np.maximum(0.0, 1.0 - signs * (k @ coefs[c])).mean()
     assert_allclose(model.objective_, total, rtol=1e-6)
     # The features of the span, by another factor.
-    z = k @ np.linalg.inv(np.linalg.cholesky(rbf_kernel(Z, gamma=0.02))).T
+    z = k @ np.linalg.inv(np.linalg.cholesky(rbf_kernel(Z, gamma=gamma))).T
     linear = papers_linear(
         alpha=1e-3, fit_intercept=False, multi_class="ovr", solver="dual", tol=1e-8, max_iter=10**5
     ).fit(z, y)

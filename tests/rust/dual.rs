@@ -576,6 +576,28 @@ fn a_turn_to_another_lambda_never_lowers_the_dual() {
     }
 }
 
+/// Some of many classes against the rest, in any order, are as many problems by themselves.
+#[test]
+fn some_of_many_classes_are_their_own_problems() {
+    let (n, d, lambda) = (150, 4, 0.05);
+    let problem = Problem::of_classes(n, d, 90, 55);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let positives: Vec<u32> = (10..80).rev().collect();
+    for loss in LOSSES {
+        let several = OneVsRest { loss, positives: positives.clone() };
+        let mut together = DualAscent::new(several, lambda, n, d, 1.0).unwrap();
+        assert!(together.solve(&data, 1e-9, 100_000, 0).unwrap().relative_gap() <= 1e-9);
+        let all = together.result::<f64>().weights();
+        for (o, &positive) in positives.iter().enumerate().step_by(23) {
+            let mut alone = DualAscent::new(Binary { loss, positive }, lambda, n, d, 1.0).unwrap();
+            alone.solve(&data, 1e-9, 100_000, 0).unwrap();
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() < 5e-3;
+            let weights = alone.result::<f64>().weights();
+            assert!(weights.iter().zip(&all[o * d..]).all(near), "{loss:?} {positive}");
+        }
+    }
+}
+
 /// Weights may be others where dual variables are 0, also of rows that the point before had something of.
 #[test]
 fn weights_may_change_with_lambda() {
