@@ -9,7 +9,8 @@
 //!   computed when their turn comes, [`WINDOW`] at a time. So memory is bounded, but for 4
 //!   bytes an example and what dual ascent keeps of it; what is paid is time.
 //! * Several problems, one class against the rest for each or pairs of them: solved side by side where all features are
-//!   resident, one after the other where not, to the same bits.
+//!   resident, one after the other where not, to the same bits. Some classes against the rest may be one of them, by
+//!   [`OneVsRest`](crate::OneVsRest): a row's features come from memory once for all of these.
 
 use crate::data::{Matrix, Window, same_features};
 use crate::dual::{DualAscent, DualEvaluation, Pass};

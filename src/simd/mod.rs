@@ -7,9 +7,8 @@
 //! processor has. To add an operation, write its body, which takes a `Processor` and then the arguments, and its line in
 //! the table; a test in `tests.rs` holds it to plain loops at every level.
 //!
-//! On x86-64 the levels are the baseline, AVX2 with FMA, where `avx2.rs` has intrinsics for dense products and updates of
-//! one vector, and AVX-512, where `avx512.rs` has them for the dense loops of [`Weigh`] and for [`Simd::integrate`]; elsewhere
-//! there is the baseline alone. The level is chosen once per process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a
+//! On x86-64 the levels are the baseline, AVX2 with FMA, where `avx2.rs` has intrinsics for the dense loops of [`Weigh`],
+//! and AVX-512, where `avx512.rs` has them for these and for [`Simd::integrate`]; elsewhere there is the baseline alone. The level is chosen once per process. `PEGASOS_SIMD=baseline`, `avx2` or `avx512` asks for a
 //! lower level, for tests and benches; a level that the processor lacks, or a word that names none, is not obeyed.
 //!
 //! Different levels group sums differently, so the last bits of a result depend on the level.
