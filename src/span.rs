@@ -131,13 +131,13 @@ impl<S: Scalar> Span<S> {
         let rank = self.dimension();
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {
-            let numbers: Vec<usize> = (0..rows.len()).collect();
-            let mut mapped = Vec::new();
+            let (mut mapped, mut numbers) = (Vec::new(), Vec::new());
             let (x, rows) = match &self.metric {
                 Some(metric) => {
                     let d = metric.dimension();
                     mapped.resize(rows.len() * d, S::default());
                     metric.map_group(x, rows, &mut mapped);
+                    numbers.extend(0..rows.len());
                     (Dense::new(&mapped, rows.len(), d).map_or(*x, Matrix::from), &numbers[..])
                 }
                 None => (*x, &**rows),

@@ -106,7 +106,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for crate::Refit<S, L>
 
 /// Classes against the rest that are solved together, as a row's features, which come from far away, serve all of them then; so
 /// few that threads have something to do. In trials on an AMD EPYC refits of letter, usps, covtype and mnist with 500 to 2,000
-/// vectors took 0.59 to 0.70 of the time that each class by itself took; 2 and 8 together as long, or longer.
+/// vectors took 0.59 to 0.70 of the time that each class by itself took; with 2 together more, with 8 about as much.
 const TOGETHER: usize = 4;
 
 /// A problem in the span of a model's vectors: one of two classes, one of all, or one for each class or pair of them; its
@@ -138,32 +138,32 @@ fn problem<S: Number>(
         let sizes = (lambda, n_examples, bytes);
         let versus = |positive, negative| Versus { loss, positive, negative };
         let problem = match multi_class {
-            _ if classes == 2 => solved(span, &[versus(1, None)], sizes),
+            _ if classes == 2 => in_span(span, &[versus(1, None)], sizes),
             "ovo" => {
                 let others =
                     |first| (first + 1..count).map(move |other| versus(first, Some(other)));
-                solved(span, &(0..count).flat_map(others).collect::<Vec<_>>(), sizes)
+                in_span(span, &(0..count).flat_map(others).collect::<Vec<_>>(), sizes)
             }
             // With few features dual ascent can leap, a problem at a time.
             "ovr" if rank <= MOST_WEIGHTS => {
                 let alone = (0..count).map(|class| versus(class, None));
-                solved(span, &alone.collect::<Vec<_>>(), sizes)
+                in_span(span, &alone.collect::<Vec<_>>(), sizes)
             }
             "ovr" => {
                 let all: Vec<u32> = (0..count).collect();
                 let some = |some: &[u32]| OneVsRest { loss, positives: some.to_vec() };
                 let losses = all.chunks(TOGETHER).map(|few| Multiclass::OneVsRest(some(few)));
-                solved(span, &losses.collect::<Vec<_>>(), sizes)
+                in_span(span, &losses.collect::<Vec<_>>(), sizes)
             }
-            _ => solved(span, &[Multiclass::CrammerSinger(CrammerSinger { classes })], sizes),
+            _ => in_span(span, &[Multiclass::CrammerSinger(CrammerSinger { classes })], sizes),
         };
         Ok::<_, Error>((problem?, rank, landmarks))
     })?;
     Ok(made)
 }
 
-/// A problem of each of these losses in a span.
-fn solved<S: Number, L: Loss + Clone + Send + 'static>(
+/// A problem for each of these losses.
+fn in_span<S: Number, L: Loss + Clone + Send + 'static>(
     span: crate::Span<S>,
     losses: &[L],
     (lambda, n_examples, bytes): (f64, usize, usize),
