@@ -78,7 +78,7 @@ class Calibration:
         pairs: bool = False,
     ) -> Calibration:
         """Learned from scores, (n,), (n, n_classes) or (n, n_pairs), of examples of these classes, by number."""
-        scores = np.asarray(scores, np.float64).reshape(len(codes), -1)
+        scores = _table(scores)
         weight = np.ones(len(codes)) if weight is None else weight
         seen = weight > 0
         scores, codes, weight = scores[seen], codes[seen], weight[seen]
@@ -103,15 +103,17 @@ class Calibration:
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """The probabilities of the classes, (n, n_classes), of examples with these scores."""
-        scores = np.asarray(scores, np.float64).reshape(len(scores), -1)
+        scores = _table(scores)
         if self.method == "temperature":
-            scores = scores * self.parts[0][0]
+            with np.errstate(over="ignore"):
+                scores = np.clip(scores * self.parts[0][0], -_STEEPEST, _STEEPEST)
             if self.n_classes > 2 and not self.pairs:
                 return softmax(scores, axis=1)
             columns = expit(scores)
         elif self.method == "sigmoid":
             a, b = np.array(self.parts).T
-            columns = expit(-(a * scores + b))
+            with np.errstate(over="ignore"):
+                columns = expit(-(a * scores + b))
         else:
             each = zip(scores.T, self.parts, strict=True)
             columns = np.stack([np.interp(column, *steps) for column, steps in each], axis=1)
@@ -144,8 +146,14 @@ class Calibration:
         return cls(method, n_classes, pairs, parts)
 
 
-#: The steepest slope of a sigmoid.
+#: The steepest slope of a sigmoid, and the largest inverse temperature.
 _STEEPEST = 1e300
+
+
+def _table(scores: Any) -> np.ndarray:
+    """Scores with a column for each problem, of no row too."""
+    found = np.asarray(scores, np.float64)
+    return found[:, None] if found.ndim == 1 else found
 
 
 def _columns(
@@ -247,7 +255,8 @@ def _inverse_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarr
         if abs(there - beta) <= _CLOSE * beta:
             break
         beta = there
-    return beta / size
+    # Of scores that all but vanish.
+    return min(beta / size, _STEEPEST)
 
 
 def _coupled(pairs: np.ndarray, n_classes: int) -> np.ndarray:
@@ -304,6 +313,15 @@ class Scored:
 def weights_of(sample_weight: Any, n: int) -> np.ndarray | None:
     """The weight of each of n examples, where one number or n were given."""
     return None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, np.float64), (n,))
+
+
+def counts_of(codes: np.ndarray, n_classes: int, weight: np.ndarray | None) -> np.ndarray:
+    """How many examples of each class there are, of those with a weight > 0; of a class without such ones how many others."""
+    counts = np.bincount(codes, minlength=n_classes)
+    if weight is None:
+        return counts
+    counted = np.bincount(codes[weight > 0], minlength=n_classes)
+    return np.where(counted > 0, counted, counts)
 
 
 def most_rows(n_scores: int) -> int:
@@ -429,9 +447,9 @@ class Probable(ABC):
         """An estimator like this one, for the rows of a fold."""
         return unwatched(clone(self)).set_params(calibration=None, verbose=0, warm_start=False)
 
-    def _fewest(self, codes: np.ndarray, classes: np.ndarray) -> int:
+    def _fewest(self, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None) -> int:
         """The examples of the rarest class, of which some are to be held out."""
-        counts = np.bincount(codes, minlength=len(classes))
+        counts = counts_of(codes, len(classes), weight)
         fewest = int(counts.min())
         if fewest < 2:
             raise ValueError(
@@ -442,16 +460,21 @@ class Probable(ABC):
 
     def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
         """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
-        fewest = self._fewest(codes, self.classes_)
+        weight = weights_of(sample_weight, len(codes))
+        fewest = self._fewest(codes, self.classes_, weight)
+        everybody = np.arange(len(codes))
+        # Nothing is learned of the others, and nothing from them.
+        counted = everybody if weight is None else np.flatnonzero(weight > 0)
         model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
         # Of every kind that `fit` takes, rows can be picked then.
         X = validated(model, X, dtype=[np.float64, np.float32], reset=True, finite=False)
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed % 2**32)
-        weight = weights_of(sample_weight, len(codes))
         scores: np.ndarray | None = None
-        for train, test in folds.split(np.zeros(len(codes)), codes):
+        for _, part in folds.split(counted, codes[counted]):
+            test = counted[part]
+            train = np.delete(everybody, test)
             if not isinstance(self.sampling, str):
                 # The same rows, by their numbers in the fold.
                 places = np.full(len(codes), -1)
@@ -476,7 +499,7 @@ class Probable(ABC):
                 scores = np.empty((len(codes), *found.shape[1:]))
             scores[test] = found
         assert scores is not None
-        self._calibrate_by(scores, codes, weight)
+        self._calibrate_by(scores[counted], codes[counted], None if weight is None else weight[counted])
 
     def _calibration_state(self) -> dict[str, Any] | None:
         """What a file must hold of it."""

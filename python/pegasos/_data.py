@@ -244,7 +244,10 @@ def parts_of(splits: Iterable[Any], n: int) -> list[list[np.ndarray]]:
     """The row numbers to learn from, and to hold out, of each split of a ``cv``."""
     try:
         return [[_row_numbers(part, n) for part in split] for split in splits]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
+        # scikit-learn takes those of a list apart itself.
+        if isinstance(error, ValueError) and "to unpack" not in str(error):
+            raise
         raise ValueError(f"cv must give pairs of lists of row numbers in 0..{n}: {error}") from error
 
 

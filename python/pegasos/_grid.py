@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 #: the smaller, the longer it takes.
 _GAIN = 2e-3
 
-#: Pairs of rows whose distances are looked at.
+#: Pairs of rows whose distances are looked at; and how small their squares may be, so that all gammas around are finite.
 _PAIRS = 2000
+_SMALLEST = 1e-300
 
 
 @dataclass
@@ -135,4 +136,9 @@ def middle_gamma(data: Data, kernel: str, seed: int) -> float:
     else:
         squares = np.einsum("ij,ij->i", apart, apart, dtype=np.float64)
     size = float(np.median(squares)) or float(squares.mean())
+    if 0.0 < size < _SMALLEST:
+        raise ValueError(
+            "X must be of a scale at which 1 over the squared distances of rows is finite, got distances of "
+            f"{np.sqrt(size):.2g}; scale the features (StandardScaler)"
+        )
     return 1.0 / size if size > 0.0 else 1.0

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound=PegasosClassifier | KernelPegasosClassifier)
 
+#: Into how many copies a model is split at most: each costs its size and some kilobytes.
+_MOST_PARTS = 100_000
+
 
 def merge(estimators: Sequence[Model], weights: Any = None) -> Model:
     """Average models that learned apart, on parts of the data or on machines of their own.
@@ -130,7 +133,7 @@ def split(estimator: Model, parts: Any) -> list[Model]:
     estimator : PegasosClassifier, OnlineGradientClassifier or KernelPegasosClassifier
         The model. Of one that is not fitted yet the copies are clones; name the classes to ``partial_fit`` then.
     parts : int or array-like of shape (n_parts,)
-        How many copies; or how large their parts of the data are, > 0 and finite, for instance in examples.
+        How many copies, 100,000 at most; or how large their parts of the data are, > 0 and finite, for instance in examples.
 
     Returns
     -------
@@ -176,13 +179,15 @@ def split(estimator: Model, parts: Any) -> list[Model]:
     """
     _check_kind(estimator, estimator)
     if isinstance(parts, int | np.integer) and not isinstance(parts, bool):
-        if parts < 1:
-            raise ValueError(f"parts must be >= 1 or the sizes of parts, got {parts}")
+        if not 1 <= parts <= _MOST_PARTS:
+            raise ValueError(f"parts must be a number of copies in 1..{_MOST_PARTS}, or the sizes of parts, got {parts}")
         sizes = np.ones(int(parts))
     else:
         sizes = _weights(parts, "parts")
         if not sizes.all():
             raise ValueError(f"parts must be sizes > 0, got {parts!r}")
+        if len(sizes) > _MOST_PARTS:
+            raise ValueError(f"parts must be {_MOST_PARTS} sizes at most, got {len(sizes)}")
     if not hasattr(estimator, "_trainer"):
         return [clone(estimator) for _ in sizes]
     _check_alike(estimator, estimator)
@@ -255,13 +260,23 @@ def _check_alike(model: Any, first: Any) -> None:
             ("number of features", each.n_features_in_),
             ("feature names", list(getattr(each, "feature_names_in_", []))),
             ("dtype", each._trainer.made.dtype),
-            *(_of_kernel(each) if isinstance(each, KernelPegasosClassifier) else ()),
+            *(_of_kernel(each) if isinstance(each, KernelPegasosClassifier) else _of_weights(each)),
         )
         for each in (first, model)
     ]
     for (name, one), (_, other) in zip(*facts, strict=True):
         if one != other:
             raise ValueError(f"estimators must have the same {name}, got {one!r} and {other!r}")
+
+
+def _of_weights(model: PegasosClassifier) -> tuple[tuple[str, Any], ...]:
+    """What the weights of a linear model mean; of two classes all ways to tell them apart are one."""
+    made = model._made_with
+    scalings = {"free": 1.0, True: float(made["intercept_scaling"]), False: 0.0}
+    intercept = ("intercept_scaling (0 without an intercept)", scalings[made["fit_intercept"]])
+    if len(model.classes_) == 2:
+        return (intercept,)
+    return intercept, ("multi_class", made["multi_class"])
 
 
 def _of_kernel(model: KernelPegasosClassifier) -> tuple[tuple[str, Any], ...]:

@@ -64,6 +64,14 @@ def described(model: Estimator | Pipeline) -> tuple[str, dict[str, np.ndarray]]:
         raise ValueError(f"estimator must be a {' or '.join(_CLASSES)} to be saved, got a {name}{rather}")
     check_is_fitted(estimator, "_trainer")
     estimator._validate_params()
+    for label, step in steps:
+        # A vectorizer has no number that it was fitted with.
+        found = getattr(step, "n_features_in_", None) or step.n_features
+        if found != estimator.n_features_in_:
+            raise ValueError(
+                f"estimator must be a pipeline that predicts to be saved: its step {label!r} has {found} features, its {name} "
+                f"{estimator.n_features_in_}"
+            )
     names = getattr(model, "feature_names_in_", None)
     params = estimator.get_params(deep=False)
     defaults = type(estimator)().get_params(deep=False)

@@ -190,7 +190,7 @@ def _solve(model: PegasosClassifier, solver: Refit, data: Data, classes: np.ndar
         warnings.warn(
             f"the models of alpha = {', '.join(short)} are short of tol={tol}; scale the features, increase alphas or tol",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     return Path(alphas, coefs, intercepts, objectives, gaps, visits, classes)
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos._base import kept, warn_of_gap
 from pegasos._budget import BudgetedMachine
+from pegasos._calibration import counts_of, weights_of
 from pegasos._callbacks import Tasks
 from pegasos._core import Refit
 from pegasos._data import Data, explaining, from_arrow, parts_of
@@ -155,7 +156,7 @@ class RefittedMachine(BudgetedMachine):
 
     def _calibrate_refit(self, X: Any, codes: np.ndarray, sample_weight: Any, alpha: float) -> None:
         """Learns probabilities of the refitted model, where there are examples to learn them from."""
-        if np.bincount(codes, minlength=len(self.classes_)).min() < 2:
+        if counts_of(codes, len(self.classes_), weights_of(sample_weight, len(codes))).min() < 2:
             warnings.warn(
                 "calibration needs two examples of each class that the model knows: after this refit there are no "
                 "probabilities until partial_fit has seen some",

@@ -70,6 +70,12 @@ class RemoteClassifier(ClassifierMixin, EstimatorBase):
         params = {name: value if name == "client" else clone(value, safe=False) for name, value in self.get_params(deep=False).items()}
         return type(self)(**params)
 
+    def __copy__(self) -> Self:
+        # One of this process, unlike what is pickled, keeps the client.
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return state | {"client": None}

@@ -537,16 +537,19 @@ class KernelPegasosClassifierCV(Tuned):
 
     def _part(self, task: Task, count: int, budget: int) -> Search | None:
         """A search by some of the rows, with fewer support vectors, and so many of the folds as it takes."""
-        rows = np.sort(np.random.RandomState(task.seed).permutation(task.data.n)[:count])
-        folds: list[Fold] = []
+        order = np.random.RandomState(task.seed).permutation(task.data.n)
+        rows, wholes, held_out = np.sort(order[:count]), [], 0
         for fold in task.folds:
-            part = Fold(*(np.flatnonzero(np.isin(rows, of)) for of in fold))
-            if len(part.train) and len(part.test):
-                folds.append(part)
-            if sum(len(fold.test) for fold in folds) >= _FEW_TEST:
+            found = int(np.isin(rows, fold.test).sum())
+            if found and np.isin(fold.train, rows).any():
+                wholes.append(fold)
+                held_out += found
+            if held_out >= _FEW_TEST:
                 break
-        if not folds:
+        if not wholes:
             return None  # Folds so odd that no part shows what they are.
+        rows = np.union1d(rows, task.one_of_each(wholes, order))
+        folds = [Fold(*(np.flatnonzero(np.isin(rows, of)) for of in fold)) for fold in wholes]
         few = task.data.take(rows)
         space = partial(self._space, task, few, self._views(task, few, folds), min(self.budget, budget))
 

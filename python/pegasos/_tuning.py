@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import _safe_split
@@ -48,6 +48,14 @@ def _has_scores(tuned: Any) -> bool:
     if tuned.calibration is None and getattr(tuned, "loss", "hinge") != "log_loss":
         raise AttributeError(f"probabilities need a calibration, got calibration={tuned.calibration!r}")
     return True
+
+
+def _number(score: Any) -> float:
+    """What a scorer has given, which may be anybody's."""
+    found = score.item() if getattr(score, "size", 0) == 1 else score
+    if not isinstance(found, Real):
+        raise ValueError(f"scoring must give a number, got {score!r}")
+    return float(found)
 
 
 class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
@@ -160,13 +168,13 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
             raise ValueError("sample_weight and class_weight must leave examples of two classes at least, got one class")
         with explaining(data.X, self):
             data.examples.check()
-        routed = self._routed(sample_weight, groups, params)
+        weight = weights_of(sample_weight, data.n)
+        routed = self._routed(weight, groups, params)
         cv = check_cv(self.cv, data.codes, classifier=True)
         splits = parts_of(cv.split(data.X, classes[data.codes], **routed.splitter.split), data.n)
         folds = [Fold(*split) for split in splits]
         if len(folds) < 1 or not all(len(fold.train) and len(fold.test) for fold in folds):
             raise ValueError(f"cv must hold out some rows once at least, and learn from some, got {self.cv!r}")
-        weight = weights_of(sample_weight, data.n)
         tasks = Tasks.of(self, X, y, sample_weight, most=2)
         looking = tasks.part("search", most=None)
         task = Task(self, template, data, classes, folds, weight, X, routed.scorer.score, seed, looking)
@@ -195,7 +203,13 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
         try:
             self._conclude(task, search, key, known, X, y, sample_weight, tasks)
         except Interrupted:
-            interrupted = True
+            late = True
+        except KeyboardInterrupt:
+            if interrupted or late:
+                raise
+            # It came before the last fit had learned anything: as if the search had been at its end.
+            late = True
+            self._conclude(task, search, key, known, X, y, sample_weight, Tasks())
         if interrupted:
             warnings.warn(
                 "the search was interrupted: best_estimator_ has the best parameters that were known by then",
@@ -231,29 +245,34 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
     ) -> None:
         """Trains on all examples, and notes what was found."""
         model = self._last_model(task.seed, key)
-        cell = search.cells[key]
-        test = np.concatenate([task.folds[k].test for k in folds])
-        scores = np.concatenate([cell.held_out[k] for k in folds])
+        interrupted = False
         try:
             with tasks.fit_of(model, "refit-with-best-params"):
                 model.fit(X, y, sample_weight)
-        except KeyboardInterrupt as error:
-            if hasattr(model, "classes_"):
-                raise Interrupted(*error.args) from None
-            raise
-        finally:
-            # After Ctrl-C there may be one, too.
-            if hasattr(model, "classes_"):
-                weight = None if task.weight is None else task.weight[test]
-                model.calibration = task.calibration(scores, test)
-                if model.calibration is not None:
-                    model._calibrate_by(scores, task.data.codes[test], weight)
-                self.best_score_ = search.mean(key, folds)
-                self._note(task, search, key, model, test, scores)
+        except KeyboardInterrupt:
+            # There may be a model, too.
+            if not hasattr(model, "classes_"):
+                raise
+            interrupted = True
+        try:
+            self._note(task, search, key, model, folds)
+        except KeyboardInterrupt:
+            if interrupted:
+                raise
+            # All there is to know is known: no more than a moment is missing, which another Ctrl-C ends.
+            self._note(task, search, key, model, folds)
+            interrupted = True
+        if interrupted:
+            raise Interrupted
 
-    def _note(
-        self, task: Task, search: Search, key: Key, model: Any, test: np.ndarray, scores: np.ndarray
-    ) -> None:
+    def _note(self, task: Task, search: Search, key: Key, model: Any, known: list[int]) -> None:
+        """Calibrates the model by the folds that are known, and tells what was found."""
+        test = np.concatenate([task.folds[k].test for k in known])
+        scores = np.concatenate([search.cells[key].held_out[k] for k in known])
+        model.calibration = task.calibration(scores, test)
+        if model.calibration is not None:
+            model._calibrate_by(scores, task.data.codes[test], None if task.weight is None else task.weight[test])
+        self.best_score_ = search.mean(key, known)
         folds = range(len(task.folds))
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -427,12 +446,13 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
         float
             The score.
         """
-        check_is_fitted(self)
+        best = self._best()
         if sample_weight is not None:
             params["sample_weight"] = from_arrow(sample_weight, "sample_weight")
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "score", **params).scorer.score
-        return float(self._get_scorer()(self, X, from_arrow(y, "y"), **params))
+        # Of the best model, as a scorer may ask it for its own score.
+        return _number(self._get_scorer()(best, X, from_arrow(y, "y"), **params))
 
 
 @dataclass
@@ -455,6 +475,9 @@ class Task:
     def __post_init__(self) -> None:
         self.threads = thread_count(self.tuned.n_jobs)
         self.scorer = None if self.tuned.scoring in (None, "accuracy") else self.tuned._get_scorer()
+        if callable(self.tuned.scoring):
+            # Of which it is to get some rows.
+            (self.X,) = indexable(self.X)
         self.bar = bar_of(type(self.tuned).__name__, "models", self.tuned.verbose)
         self.is_logistic = self.template._choice("loss") == "log_loss"
         method = self.tuned.calibration
@@ -486,9 +509,10 @@ class Task:
         """The score of a model, given those of the rows that it has not seen."""
         test, codes, votes = fold.test, self.data.codes[fold.test], self.votes(scores)
         weight = None if self.weight is None else self.weight[test]
+        weighs = self.scorer is None or "sample_weight" in self.score_params
+        if weighs and weight is not None and not weight.any():
+            raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
         if self.scorer is None:
-            if weight is not None and not weight.any():
-                raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
             return float(np.average(chosen(votes) == codes, weights=weight))
         if self.method is None and self.is_logistic:
             probabilities = partial(Calibration.of_log_loss(len(self.classes)).probabilities, scores)
@@ -501,7 +525,7 @@ class Task:
             # Nobody knows what it looks at.
             rows, _ = _safe_split(self.template, self.X, None, test)
         params = _check_method_params(self.X, self.score_params, indices=test)
-        return float(self.scorer(held, rows, self.classes[codes], **params))
+        return _number(self.scorer(held, rows, self.classes[codes], **params))
 
     def is_surely_worse(self, fold: Fold, scores: np.ndarray, best: np.ndarray) -> bool:
         """Whether a model with these scores of a fold's held-out rows is less accurate than one with those, beyond doubt.
@@ -516,6 +540,21 @@ class Task:
         if self.weight is not None:
             lost *= self.weight[fold.test]
         return bool(lost.sum() > _DOUBT * np.sqrt(np.square(lost).sum()))
+
+    def one_of_each(self, folds: list[Fold], order: np.ndarray) -> np.ndarray:
+        """Of both parts of these folds the first rows, in this order, without which a score may mean nothing.
+
+        They are one that counts and, where more than accuracy is asked for, one of each class.
+        """
+        place = np.argsort(order)
+        kinds = np.zeros(self.data.n, np.int64) if self.scorer is None else 2 * self.data.codes.astype(np.int64)
+        if self.data.weight is not None:
+            kinds += self.data.weight > 0
+        first: list[np.ndarray] = []
+        for part in (part for fold in folds for part in fold):
+            rows = part[np.argsort(place[part])]
+            first.append(rows[np.unique(kinds[rows], return_index=True)[1]])
+        return np.concatenate(first)
 
     def calibration(self, scores: np.ndarray, test: np.ndarray) -> str | None:
         """The method that was asked for; of "auto" the one that leaves the order of the classes, or a likelier one."""

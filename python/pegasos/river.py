@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 
 from pegasos import _kernel, _linear
 from pegasos._calibration import Calibration, Scored, most_rows
-from pegasos._core import Hasher, ProbabilityMap
+from pegasos._core import Hasher, NonFiniteError, ProbabilityMap
 
 try:
     from river import base
@@ -194,7 +194,10 @@ class _StreamClassifier(base.MiniBatchClassifier):
         if code is not None and len(self._labels) > 1:
             notes = self._notes
             trainer = self._estimator._trainer  # type: ignore[union-attr]
-            scores = trainer.learn_one(self._hasher, x, code, w, notes is not None)
+            try:
+                scores = trainer.learn_one(self._hasher, x, code, w, notes is not None)
+            except NonFiniteError as error:
+                raise _of_x(error) from None
             if scores is not None:
                 self._counts[code] += 1
                 if notes is not None:
@@ -215,9 +218,16 @@ class _StreamClassifier(base.MiniBatchClassifier):
             estimator = copy(estimator)
         known, notes, own_map = len(self._labels), self._notes, self._own_map
         scores = None
-        if notes is not None and y in self._codes:
-            scores = estimator._trainer.scores_one(self._hasher, x)
-        estimator.partial_fit(row, [y], sample_weight=None if w == 1.0 else [w])
+        try:
+            if notes is not None and y in self._codes:
+                scores = estimator._trainer.scores_one(self._hasher, x)
+            estimator.partial_fit(row, [y], sample_weight=None if w == 1.0 else [w])
+        except ValueError as error:
+            # What a batch says of it is of rows of X.
+            for found in (error, error.__context__):
+                if isinstance(found, NonFiniteError):
+                    raise _of_x(found) from None
+            raise
         stream = estimator._stream
         assert stream is not None and stream.counts is not None
         labels, counts = estimator.classes_.tolist(), stream.counts.tolist()
@@ -268,7 +278,10 @@ class _StreamClassifier(base.MiniBatchClassifier):
         labels = self._labels
         if len(labels) < 2:
             return labels[0] if labels else None
-        return labels[self._estimator._trainer.code_one(self._hasher, x)]  # type: ignore[union-attr]
+        try:
+            return labels[self._estimator._trainer.code_one(self._hasher, x)]  # type: ignore[union-attr]
+        except NonFiniteError as error:
+            raise _of_x(error) from None
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the classes, with ``calibration``, or of ``loss="log_loss"``.
@@ -298,7 +311,10 @@ class _StreamClassifier(base.MiniBatchClassifier):
         found = self._own_map or (self._notes and self._notes.map())
         if not found:
             raise NotImplementedError("probabilities need calibration='sigmoid', 'temperature' or 'isotonic'")
-        return found.probabilities(self._estimator._trainer, self._hasher, x, labels)  # type: ignore[union-attr]
+        try:
+            return found.probabilities(self._estimator._trainer, self._hasher, x, labels)  # type: ignore[union-attr]
+        except NonFiniteError as error:
+            raise _of_x(error) from None
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a frame, one after the other.
@@ -382,6 +398,12 @@ class _StreamClassifier(base.MiniBatchClassifier):
         if self._notes is not None and self._notes.count:
             found._scored = self._notes.scored(self._notes.most)
         return found
+
+
+def _of_x(error: BaseException) -> ValueError:
+    """What is said of the first row of X, said of the one example that there is."""
+    said = str(error).replace("X must", "x must").replace("row 0 makes", "it makes")
+    return ValueError(f"{said}; scale the features (StandardScaler) or w")
 
 
 def _rows(X: Any) -> list[dict[Any, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import NotFittedError
@@ -403,3 +404,60 @@ def test_one_weight_for_all_is_a_weight(tuned, noisy):
         for stream, weight in zip(streams, (2.0, np.full(len(y), 2.0))):
             stream.partial_fit(X, y, sample_weight=weight)
         assert (streams[0].predict_proba(X) == streams[1].predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "temperature", "isotonic"])
+@pytest.mark.parametrize("size", [1e-300, 1e-310, 5e-324, 1e300])
+def test_scores_of_any_size_make_probabilities(method, size):
+    random = np.random.default_rng(0)
+    for classes, pairs in ((2, False), (3, False), (3, True)):
+        scores = size * random.choice([-1.0, 0.5, 1.0], (60, 1 if classes == 2 else 3))
+        found = Calibration.of(method, scores, np.arange(60) % classes, classes, pairs=pairs)
+        for others in (scores, np.full_like(scores, 1e10), -scores):
+            p = found.probabilities(others)
+            assert np.isfinite(p).all() and (p >= 0.0).all() and p.sum(axis=1) == pytest.approx(np.ones(60))
+
+
+def test_features_that_all_but_vanish_have_probabilities(noisy):
+    X, y = noisy
+    model = PegasosClassifier(calibration="temperature", fit_intercept=False, random_state=0).fit(1e-156 * X, y)
+    assert 0.0 < abs(model.decision_function(1e-156 * X)).max() < 1e-300
+    assert model.predict_proba(1e-156 * X).sum(axis=1) == pytest.approx(np.ones(len(y)))
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "temperature", "isotonic"])
+def test_no_scores_at_all_are_calibrated(method):
+    for classes, columns, pairs in ((2, 1, False), (4, 4, False), (4, 6, True)):
+        found = Calibration.of(method, np.empty((0, columns)), np.empty(0, int), classes, pairs=pairs)
+        assert found.probabilities(np.empty((0, columns))).shape == (0, classes)
+        assert found.probabilities(np.ones((3, columns))).sum(axis=1) == pytest.approx(np.ones(3))
+
+
+@pytest.mark.parametrize("estimator", [PegasosClassifier(), KernelPegasosClassifier(budget=20), KernelPegasosClassifier()])
+def test_few_rows_that_count_are_told_of_by_each_other(estimator, noisy):
+    X, y = noisy
+    y = y % 2
+    model = clone(estimator).set_params(calibration="temperature", random_state=0)
+    for seed in range(10):
+        weight = np.zeros(len(y))
+        for label in (0, 1):
+            weight[np.random.default_rng(seed).permutation(np.flatnonzero(y == label))[:2]] = 1.0
+        p = model.fit(X, y, weight).predict_proba(X)
+        assert p.sum(axis=1) == pytest.approx(np.ones(len(y)))
+        # What others are has no part in it.
+        assert (model.fit(X, np.where(weight > 0, y, 1 - y), weight).predict_proba(X) == p).all()
+    one = np.where(np.cumsum(y == 0) * (y == 0) <= 1, 1.0, 0.0)
+    with pytest.raises(ValueError, match="needs two examples of each class, .* got 1 of class"):
+        model.fit(X, y, one)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_refit_of_too_few_rows_that_count_leaves_no_probabilities(noisy):
+    X, y = noisy
+    y = y % 2
+    model = KernelPegasosClassifier(budget=20, calibration="sigmoid", random_state=0).fit(X, y)
+    weight = np.where((y == 1) | (np.cumsum(y == 0) == 1), 1.0, 0.0)
+    with pytest.warns(UserWarning, match="two examples of each class"):
+        model.refit(X, y, weight)
+    with pytest.raises(NotFittedError):
+        model.predict_proba(X)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from copy import copy as shallow
 
 import dask
 import dask.array as da
@@ -493,6 +494,9 @@ def test_estimators_are_cloned_and_pickled(client):
     copy = pickle.loads(pickle.dumps(model))
     assert copy.client is None and np.array_equal(copy.predict(X), model.predict(X))
     assert copy.score(*arrays(X, y)) == model.score(X, y)
+    twin = shallow(model)
+    assert type(twin) is type(model) and vars(twin) == vars(model) and twin.client is client
+    assert np.array_equal(twin.predict(X), model.predict(X))
 
 
 def test_progress(client, capsys):

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import SGDClassifier
 
-from pegasos import OnlineGradientClassifier, load, merge, save
+from pegasos import OnlineGradientClassifier, load, merge, save, split
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 
@@ -228,9 +228,9 @@ def test_models_that_do_not_fit_together():
     refused([first, model_of("jointly").fit(X, np.array(["a", "b", "c"])[y])], "same classes")
     refused([first, model_of("jointly").fit(X[:, :4], y)], "number of features")
     refused([first, model_of("jointly").fit(X.astype(np.float32), y)], "dtype")
-    refused([first, model_of("ovr").fit(X, y)], "kind|multi_class")
-    refused([first, model_of("jointly", fit_intercept=False).fit(X, y)], "intercept")
-    refused([first, model_of("jointly", intercept_scaling=2.0).fit(X, y)], "intercept")
+    refused([first, model_of("ovr").fit(X, y)], "same multi_class, got 'crammer_singer' and 'ovr'")
+    refused([first, model_of("jointly", fit_intercept=False).fit(X, y)], "same intercept_scaling .*, got 1.0 and 0.0")
+    refused([first, model_of("jointly", intercept_scaling=2.0).fit(X, y)], "same intercept_scaling .*, got 1.0 and 2.0")
     online = model_of("jointly", OnlineGradientClassifier).fit(X, y)
     refused([first, online], "of one class, got .*OnlineGradientClassifier")
     refused([online, first], "of one class, got .*PegasosClassifier")
@@ -239,6 +239,23 @@ def test_models_that_do_not_fit_together():
     refused([first, None], "got .*NoneType")
     refused([first, model_of("jointly")], "not fitted", error=NotFittedError)
     refused([model_of("jointly"), first], "not fitted", error=NotFittedError)
+
+
+def test_of_two_classes_all_ways_to_tell_them_apart_are_one():
+    X, y = examples("jointly")
+    pair = [model_of(task).fit(X, y > 0) for task in ("jointly", "ovr")]
+    assert merge(pair).coef_ == pytest.approx((pair[0].coef_ + pair[1].coef_) / 2.0)
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_no_more_copies_than_anybody_could_want(fitted):
+    X, y = examples("jointly")
+    model = model_of("jointly").fit(X, y) if fitted else model_of("jointly")
+    for parts in (10**30, 10**9, np.int64(100_001), 0, -1):
+        with pytest.raises(ValueError, match=rf"parts must be a number of copies in 1..100000, .* got {parts}$"):
+            split(model, parts)
+    with pytest.raises(ValueError, match="parts must be 100000 sizes at most, got 100001"):
+        split(model, np.ones(100_001))
 
 
 @pytest.mark.parametrize(

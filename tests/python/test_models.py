@@ -17,9 +17,10 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, io, merge, split
 from pegasos._core import Trainer, model_bytes
@@ -239,6 +240,18 @@ def test_what_is_no_fitted_estimator_of_ours(tmp_path: Path) -> None:
         io.save(SGDClassifier().fit(X, Y), tmp_path / "model")
     with pytest.raises(ValueError, match="Pegasos.* to be saved, got a Ours"):
         io.save(type("Ours", (PegasosClassifier,), {})(), tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_steps_of_other_features_than_the_estimators_are_in_no_file(tmp_path: Path) -> None:
+    for step, given in [
+        (StandardScaler().fit(X[:, :3]), 3),
+        (MaxAbsScaler().fit(X[:, :4]), 4),
+        (HashingVectorizer(n_features=64), 64),
+    ]:
+        model = Pipeline([("first", step), ("model", trained())])
+        with pytest.raises(ValueError, match=f"its step 'first' has {given} features, its PegasosClassifier 5$"):
+            io.save(model, tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 

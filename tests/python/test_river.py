@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 from collections import Counter, UserDict
 from decimal import Decimal
 from fractions import Fraction
@@ -192,10 +193,20 @@ def test_bad_examples_are_refused_and_teach_nothing(name, x, error, message):
 def test_numbers_that_overflow_are_refused(name):
     model = learned(MODELS[name], examples())
     before = state(model)
+    said = "^x must be finite and of a scale whose products are finite: it makes .*; scale the features .* or w$"
     for huge in ({"f0": 1e200}, {"f0": 1e308, "f1": -1e308}):
-        with pytest.raises(ValueError, match="scale"):
-            model.learn_one(huge, "north")
+        for label in ("north", "none of before"):
+            with pytest.raises(ValueError, match=said) as caught:
+                model.learn_one(huge, label)
+            assert caught.type is ValueError
     assert state(model) == before
+    for method in (model.predict_one, model.predict_proba_one):
+        try:
+            method({"f0": 1e308, "f1": -1e308})
+        except ValueError as error:
+            assert re.search(said, str(error)) and type(error) is ValueError
+    with pytest.raises(ValueError, match=said):
+        MODELS[name].clone().learn_one({"f0": 1e308, "f1": -1e308}, "north")
     model.learn_one({"f0": 1e10}, "north")
 
 

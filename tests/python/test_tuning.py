@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.sparse import random_array
+from scipy.sparse import coo_matrix, csr_array, random_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
@@ -42,6 +42,8 @@ from pegasos._tuning import Task
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
 GAMMAS = [0.01, 0.1]
+
+FEW = [KernelPegasosClassifierCV([0.1], [1e-2], 20, cv=3, random_state=0), PegasosClassifierCV([1e-2], cv=3, random_state=0)]
 
 FOLDS = "folds are of rows: a row twice is two, and one of them may be held out"
 
@@ -339,6 +341,8 @@ def test_bad_parameters_are_named(params, said, small):
         ([(np.arange(100.0), np.arange(100, 200))], "cv must .* row numbers"),
         ([(np.arange(100), np.arange(300).reshape(2, 150))], "cv must .* row numbers"),
         ([5], "cv must give pairs of lists of row numbers in 0..300"),
+        ([(np.arange(100), np.arange(100, 200), np.arange(200, 300))], "cv must give pairs of lists of row numbers in 0..300"),
+        ([(np.arange(100),)], "cv must give pairs of lists of row numbers in 0..300"),
         ([], "cv must hold out some rows"),
     ],
     ids=str,
@@ -366,6 +370,74 @@ def test_scores_that_are_no_numbers(small):
     for tuned in (KernelPegasosClassifierCV([0.1], [1e-2], 20), PegasosClassifierCV([1e-2])):
         with pytest.raises(ValueError, match="scoring must give finite numbers, got nan"):
             tuned.set_params(scoring=lambda *_: float("nan")).fit(*small)
+        for score in ("good", None, {"accuracy": 1.0}, np.ones(2)):
+            with pytest.raises(ValueError, match="scoring must give a number, got "):
+                tuned.set_params(scoring=lambda *_, score=score: score).fit(*small)
+        assert tuned.set_params(scoring=lambda *_: np.array([0.5])).fit(*small).best_score_ == 0.5
+
+
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_a_scorer_may_ask_for_the_estimators_own_score(tuned, small):
+    found = clone(tuned).set_params(scoring=lambda estimator, X, y: estimator.score(X, y)).fit(*small)
+    assert found.best_score_ == clone(tuned).fit(*small).best_score_
+    assert found.score(*small) == accuracy_score(small[1], found.predict(small[0]))
+
+
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_a_scorer_gets_rows_of_matrices_that_have_none(tuned, small):
+    X, y = small
+    scoring = make_scorer(accuracy_score)
+    found = clone(tuned).set_params(scoring=scoring).fit(coo_matrix(X), y)
+    assert found.best_score_ == clone(tuned).set_params(scoring=scoring).fit(csr_array(X), y).best_score_
+
+
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_one_weight_for_all_is_one_for_scorers_too(tuned, small):
+    X, y = small
+    for scoring in ("f1_macro", "neg_log_loss"):
+        made = clone(tuned).set_params(scoring=scoring)
+        assert made.fit(X, y, 2.0).best_score_ == made.fit(X, y, np.full(len(y), 2.0)).best_score_
+
+
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_folds_without_weight_are_refused_for_any_scorer(tuned, small):
+    X, y = small
+    weight = np.where(np.arange(len(y)) < 100, 0.0, 1.0)
+    for scoring in (None, "f1_macro"):
+        with pytest.raises(ValueError, match="sample_weight must be > 0 somewhere in both parts of every split"):
+            clone(tuned).set_params(scoring=scoring, cv=KFold(3)).fit(X, y, weight)
+
+
+@pytest.mark.parametrize("calibration", ["auto", "sigmoid", "temperature", "isotonic"])
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_one_row_may_be_held_out(tuned, calibration, small):
+    X, y = small
+    for scoring in (None, "neg_brier_score"):
+        for labels in (y, y > 0):
+            classes = np.unique(labels)
+            score = make_scorer(lambda y, p: p.max(), response_method="predict_proba") if scoring else None
+            made = clone(tuned).set_params(calibration=calibration, scoring=score, cv=[(np.arange(200), [250])])
+            p = made.fit(X, labels).predict_proba(X)
+            assert p.shape == (300, len(classes)) and p.sum(axis=1) == pytest.approx(np.ones(300))
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "accuracy"])
+def test_the_first_rows_have_what_a_score_needs(scoring):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((20_000, 2))
+    # A class of ten rows; and rows that count, where no others do.
+    y = np.arange(20_000) % 2000 == 0
+    X[y] += 3.0
+    weight = (np.arange(20_000) % 1000 == 0).astype(float)
+    made = KernelPegasosClassifierCV(budget=5, scoring=scoring, random_state=0)
+    for own in (None, weight):
+        assert np.isfinite(clone(made).fit(X, y, own).best_score_)
+
+
+def test_distances_that_all_but_vanish_are_named(small):
+    X, y = small
+    with pytest.raises(ValueError, match="X must be of a scale .* finite, got distances of .*; scale the features"):
+        KernelPegasosClassifierCV(budget=20).fit(1e-158 * X, y)
 
 
 def test_rows_without_weight_may_come_first(small):
@@ -492,6 +564,35 @@ def test_ctrl_c_keeps_the_best_so_far(tuned):
     assert tuned.score(X, y) > 0.7
     assert tuned.alpha_ == tuned.best_estimator_.alpha
     assert tuned.predict_proba(X).shape == (4000, 3)
+
+
+def test_a_path_warns_whoever_called_it(small):
+    X, y = small
+    with pytest.warns(ConvergenceWarning, match="short of tol") as caught:
+        pegasos.path(1e8 * X[:60], y[:60], [1e-6], random_state=0)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("where", ["the last fit", "calibration"])
+@pytest.mark.parametrize("tuned", FEW, ids=["kernel", "linear"])
+def test_ctrl_c_after_the_search_takes_nothing_away(tuned, where, small, monkeypatch):
+    X, y = small
+    want = clone(tuned).fit(X, y)
+    kind, name = (Task, "calibration") if where == "calibration" else (type(want.best_estimator_), "fit")
+    real, calls = getattr(kind, name), []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(kind, name, interrupted)
+    model = clone(tuned)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert len(calls) == 2 and model.best_score_ == want.best_score_
+    assert (model.predict_proba(X) == want.predict_proba(X)).all()
 
 
 def test_ctrl_c_at_once_leaves_nothing(small):
