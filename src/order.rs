@@ -239,7 +239,8 @@ impl<'o> Ahead<'o> {
         self.at = 0;
         let room = (WINDOW - self.end).min(self.left);
         let new = &mut self.window[self.end..self.end + room];
-        let count = self.order.fill(new);
+        // An order of somebody else may say more than there was room for.
+        let count = self.order.fill(new).min(room);
         self.left -= count;
         self.over = count < room || self.left == 0;
         match new[..count].iter().position(|&i| i >= n_rows) {
@@ -396,6 +397,27 @@ mod tests {
                 assert!(order.into_iter().eq(0..n), "{sampling:?}, n = {n}");
             }
         }
+    }
+
+    /// An order that says that it has written more than there was room for.
+    struct Boaster;
+
+    impl Order for Boaster {
+        fn fill(&mut self, window: &mut [usize]) -> usize {
+            window.fill(1);
+            usize::MAX
+        }
+    }
+
+    #[test]
+    fn an_order_writes_no_more_than_there_is_room_for() {
+        let mut order = Boaster;
+        let mut ahead = Ahead::take(&mut order, 2 * WINDOW);
+        let mut count = 0;
+        while ahead.advance(2, 1).unwrap() == Some(1) {
+            count += 1;
+        }
+        assert_eq!(count, 2 * WINDOW);
     }
 
     #[test]

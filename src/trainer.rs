@@ -375,16 +375,24 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             ));
         }
         let outputs = self.hypothesis.outputs();
-        let fits = |flight: &Flight<_, L::Scores>| {
-            let listed = self.ledger.is_none() || flight.example < n;
-            listed && flight.coef.as_ref().len() == outputs
-        };
-        if let Some(flight) = self.flights.iter().find(|flight| !fits(flight)) {
-            return Err(Error::shape(
-                "flights",
-                format_args!("{outputs} coefficients of an example that the ledger has"),
-                format_args!("{} of example {}", flight.coef.as_ref().len(), flight.example),
-            ));
+        let features = data.rows().n_features();
+        for Flight { example, row, coef } in &self.flights {
+            let (listed, coefs) = (self.ledger.is_none() || *example < n, coef.as_ref().len());
+            if !listed || coefs != outputs {
+                return Err(Error::shape(
+                    "flights",
+                    format_args!("{outputs} coefficients of an example that the ledger has"),
+                    format_args!("{coefs} of example {example}"),
+                ));
+            }
+            let row = row.row();
+            if matches!(row, Row::Dense(x) if x.len() != features) || !row.is_within(features) {
+                return Err(Error::shape(
+                    "flights",
+                    format_args!("rows of {features} features, as X has"),
+                    format_args!("another one of example {example}"),
+                ));
+            }
         }
         self.hypothesis.check_room(self.params.average != Average::None)?;
         if let Some(ledger) = &mut self.ledger {

@@ -65,6 +65,14 @@ pub(crate) fn check_norms<S: Scalar>(norms: &[S]) -> Result<(), Error> {
     }
 }
 
+/// Refuses coefficients that are not finite.
+pub(crate) fn check_coefs<S: Scalar>(name: &'static str, coefs: &[S]) -> Result<(), Error> {
+    match coefs.iter().find(|coef| !coef.to_f64().is_finite()) {
+        Some(coef) => Err(Error::parameter(name, coef, "finite")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses columns whose numbers are too large for those of sparse vectors.
 fn check_columns(n_features: usize) -> Result<(), Error> {
     match u32::try_from(n_features.saturating_sub(1)) {

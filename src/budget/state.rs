@@ -6,7 +6,7 @@ use crate::error::{Error, check_lengths};
 use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
-use crate::vectors::check_norms;
+use crate::vectors::{check_coefs, check_norms};
 
 /// All that a [`Budgeted`] holds beside its vectors, in plain parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +65,8 @@ impl<S: Scalar> Budgeted<S> {
         }
         state.scale.check()?;
         check_norms(&state.norms)?;
+        check_coefs("v", &state.v)?;
+        check_coefs("u", &state.u)?;
         self.support.reserve(n, averaging)?;
         for k in 0..n {
             let slot = self.support.insert(x.row(k), state.born[k], false);

@@ -86,7 +86,9 @@ impl<'a, S: Scalar> Slopes<'a, S> {
         if self.w.n_vectors() == 0 {
             out.fill(S::default());
             // Else no product would meet what they hold.
-            let wrong = rows.iter().find(|&&i| !x.row(i).norm2().is_finite());
+            let d = self.w.n_features();
+            let fits = |&i: &usize| x.row(i).is_within(d) && x.row(i).norm2().is_finite();
+            let wrong = rows.iter().find(|i| !fits(i));
             return wrong.map_or(Ok(()), |&i| Err(diagnose(x, i)));
         }
         let mut tasks: Vec<(&[usize], &mut [S])> =

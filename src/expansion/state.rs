@@ -6,7 +6,7 @@ use crate::error::{Error, check_lengths};
 use crate::hypothesis::Hypothesis;
 use crate::scalar::Scalar;
 use crate::scaled::Scaled;
-use crate::vectors::check_norms;
+use crate::vectors::{check_coefs, check_norms};
 
 /// All that an [`Expansion`] holds beside its vectors, in plain parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,6 +58,8 @@ impl<S: Scalar> Expansion<S> {
         ])?;
         state.scale.check()?;
         check_norms(&state.norms)?;
+        check_coefs("v", &state.v)?;
+        check_coefs("u", &state.u)?;
         // Without slots, rows have numbers that nobody will ask for.
         let slots = self.slots.as_ref().map_or(usize::MAX, Vec::len);
         let rows = if slots == 0 { NOWHERE as usize } else { slots };

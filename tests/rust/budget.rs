@@ -555,4 +555,7 @@ fn bad_budgets_are_errors() {
     let x = Dense::new(&[0.0; 4], 2, 2).unwrap().into();
     let state = BudgetedState { v: vec![1.0; 2], born: vec![0; 2], ..Default::default() };
     assert!(w.restore(&x, &state).unwrap_err().to_string().contains("budget"));
+    let mut w = make(RBF, Some(2), Maintenance::Remove).unwrap();
+    let state = BudgetedState { v: vec![1.0, f64::INFINITY], ..state };
+    assert_eq!(w.restore(&x, &state).unwrap_err().to_string(), "v must be finite, got inf");
 }

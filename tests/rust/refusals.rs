@@ -232,6 +232,10 @@ fn sizes_are_refused_before_memory_is_taken() {
     let mut w = Expansion::<f64>::new(kernel, usize::MAX, 1).unwrap();
     let state = pegasos::ExpansionState { v: vec![1.0; 3], ..Default::default() };
     assert!(w.restore(&x, None, &state).unwrap_err().to_string().starts_with("v must have"));
+    let mut w = Expansion::<f64>::new(kernel, 1, 1).unwrap();
+    let (v, counts) = (vec![1.0, f64::NAN, 1.0], vec![1; 3]);
+    let state = pegasos::ExpansionState { v, counts, ..Default::default() };
+    assert_eq!(w.restore(&x, None, &state).unwrap_err().to_string(), "v must be finite, got NaN");
     let error = pegasos::Sampling::Blocks.epoch(1 << 38, 0, 0).unwrap_err().to_string();
     assert_eq!(error, "n_rows must be below 2^37 for this sampling, got 274877906944");
 }
@@ -440,6 +444,15 @@ fn flights_that_do_not_fit_stop_a_run() {
     let mut classes = trainer::<f64, _>(CLASSES, 2, params);
     classes.set_flights([Flight { example: 0, row: row(), coef: vec![1.0; 5] }].into());
     assert!(classes.run(&data, 0..2).is_err());
+    let outside = |j| OwnedRow::Sparse { indices: vec![0, j], values: vec![1.0, 1.0] };
+    for row in [OwnedRow::Dense(vec![1.0]), OwnedRow::Dense(vec![1.0; 3]), outside(2), outside(-1)]
+    {
+        let mut learner = trainer::<f64, _>(HINGE, 2, params);
+        learner.set_flights([Flight { example: 0, row, coef: [1.0] }].into());
+        let error = learner.run(&data, 0..2).unwrap_err().to_string();
+        assert!(error.starts_with("flights must have rows of 2 features"), "{error}");
+        assert_eq!(learner.t(), 0);
+    }
 }
 
 /// What cannot be had is refused before it is asked for.
