@@ -165,8 +165,8 @@ class KernelPegasosClassifier(MetricMachine):
         returns the scores of the pairs: (0, 1), (0, 2), ..., (1, 2), ..., > 0 for the first.
     solver : {"pegasos", "auto", "dual"}, default="auto"
         "pegasos" visits all examples ``max_iter`` times. "dual" is dual ascent, which goes on until
-        the relative gap is at most ``tol``: as exact as ``SVC``. "auto" begins by an epoch of
-        "pegasos" and goes on by "dual" from the very same point (with "ovr" and "ovo" by "dual" at once); it
+        the relative gap is at most ``tol``: as exact as ``SVC``. "auto" is "dual", for several classes jointly
+        ("crammer_singer") after an epoch of "pegasos", from the very same point; it
         stays with "pegasos" where a parameter asks for what only that has (``budget``, ``batch_size``,
         ``projection``, ``half_life``, an ``average`` by name or number, ``sampling`` with replacement or by an array,
         ``warm_start``), or the kernel is not known to be positive semi-definite.

@@ -27,8 +27,8 @@
 //!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on. With squared hinge and logistic loss a leap takes few steps; where
 //!   these cost little beside an epoch, it is due after [`SHORT_LEAP_AFTER`], and comes first of all where `lambda n` is so far
 //!   below `||x||^2` that epochs would take longer.
-//! * With kernels: one epoch of Pegasos, then dual ascent ([`KernelAscent`](crate::KernelAscent)); that alone where there are
-//!   several problems, or slopes have no bound.
+//! * With kernels: dual ascent ([`KernelAscent`](crate::KernelAscent)); of several classes jointly, and of losses other than the
+//!   hinge with slopes that have a bound, after one epoch of Pegasos.
 //! * Where the gap is half the objective or more and ten epochs are left, of twenty and more, these are of averaged Pegasos,
 //!   whose w is the model where its objective is lower.
 //! * A [`Refit`](crate::Refit) is dual ascent from the beginning, problem after problem; after another lambda from the best

@@ -17,6 +17,7 @@
 use super::companion::Asked;
 use super::near::Near;
 use super::pair::{Coordinate, best_of_two};
+use super::sweeps::Sweeps;
 use super::values::add_all;
 use super::working::{Among, Found, Gain, Job};
 use super::{KernelAscent, SLOW, WORKING};
@@ -26,7 +27,6 @@ use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
 use crate::simd::{CANDIDATES, Steepest, TILE, WIDTH};
-use crate::trail::{Point, Trail, by_scores};
 use crate::vectors::GROUP;
 
 /// Fewer examples than this are not worth a choice.
@@ -38,9 +38,6 @@ const DEEP: f64 = 1e-6;
 
 /// Steps of a search between two looks at who could be put aside, at least.
 const LOOK: usize = 64;
-
-/// Sweeps among the same before anything is noted of them.
-const EASY: usize = 2;
 
 /// Rows that are computed at a time, of few features and of more. Who is next is looked for each time: with [`TILE`] of them
 /// letter and covtype15k take 1.03 to 1.05 times as long, with three or four times as many as with twice.
@@ -58,26 +55,26 @@ const WORTH: f64 = 0.1;
 /// that kernel values are as they are: a is in [0, 1] or in [-1, 0], and a slope is its sign less the score.
 #[derive(Clone, Debug)]
 pub(super) struct Descent<S> {
-    sign: Vec<f64>,
-    a: Vec<f64>,
+    pub sign: Vec<f64>,
+    pub a: Vec<f64>,
     before: Vec<f64>,
     /// Slopes of all as they were when the a were these.
     slope: Vec<f64>,
     known: Vec<f64>,
     /// What a dual variable of 1 is in w, and that times k(x, x).
-    factor: Vec<f64>,
+    pub factor: Vec<f64>,
     curvature: Vec<f64>,
     /// Who takes part, and of these the slopes as they are now, dual variables, inverse curvatures, weights with signs.
     pub active: Vec<u32>,
     pub now: Vec<f64>,
-    narrow: Vec<f32>,
+    pub narrow: Vec<f32>,
     inverse: Vec<f32>,
     weight: Vec<f32>,
     /// These weights, and 0 where a row was found to be there already.
     lacking: Vec<f32>,
     /// Rows of kernel values with these, where not all take part.
     pub near: Near<S>,
-    next: Steepest,
+    pub next: Steepest,
     /// The gap of those who take part when they began to, and that of all.
     first: f64,
     last_gap: f64,
@@ -86,11 +83,10 @@ pub(super) struct Descent<S> {
     /// How many take part.
     working: usize,
     /// n times the dual value.
-    dual: f64,
+    pub dual: f64,
     pub steps: usize,
-    /// Where the last sweeps among those who take part have led, and steps when the last one ended.
-    trail: Trail<Vec<f64>>,
-    swept: usize,
+    /// The last sweeps among those who take part.
+    pub sweeps: Sweeps,
     /// Steps when somebody last looked who could be put aside, and when slopes were last made up for.
     looked: usize,
     synced: usize,
@@ -101,7 +97,7 @@ pub(super) struct Descent<S> {
 impl<S: Scalar> Descent<S> {
     /// The part of a gap of an entry, without its weight; how far its slope is from where it may stay.
     fn share(&self, k: usize, slope: f64) -> f64 {
-        let low = if self.sign[k] < 0.0 { -1.0 } else { 0.0 };
+        let low = self.low(k);
         slope * (if slope > 0.0 { low + 1.0 } else { low } - self.a[k])
     }
 
@@ -123,8 +119,7 @@ impl<S: Scalar> Descent<S> {
         self.weight = of(&|k| self.sign[k] * weights[k]);
         self.lacking.clone_from(&self.weight);
         (self.now, self.active) = (now, active);
-        // Where a few sweeps do, looking back is not worth its time.
-        (self.trail, self.swept) = (Trail::default(), self.steps + EASY * self.active.len());
+        self.sweeps.begin(self.steps, self.active.len());
         self.near.clear(stride, self.active.len());
     }
 
@@ -133,7 +128,7 @@ impl<S: Scalar> Descent<S> {
         Coordinate {
             slope,
             old: self.a[k],
-            low: if self.sign[k] < 0.0 { -1.0 } else { 0.0 },
+            low: self.low(k),
             curvature: self.curvature[k],
             factor: self.factor[k],
         }
@@ -144,6 +139,17 @@ impl<S: Scalar> Descent<S> {
         let Steepest { at, gain, .. } = self.next;
         let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 { b } else { a };
         at.into_iter().zip(gain).fold((at[0], gain[0]), better)
+    }
+
+    /// Where the interval of the k-th begins; its length is 1.
+    pub fn low(&self, k: usize) -> f64 {
+        if self.sign[k] < 0.0 { -1.0 } else { 0.0 }
+    }
+
+    /// The nearest dual variable in that interval.
+    pub fn inside(&self, k: usize, a: f64) -> f64 {
+        let low = self.low(k);
+        a.clamp(low, low + 1.0)
     }
 
     pub fn all_take_part(&self) -> bool {
@@ -243,8 +249,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             working: if job.whole { (set.len() / 8).clamp(LEAST, WORKING) } else { set.len() },
             dual: job.dual,
             steps: 0,
-            trail: Trail::default(),
-            swept: 0,
+            sweeps: Sweeps::new(job.dual),
             looked: 0,
             synced: usize::MAX,
             rested: 0,
@@ -270,7 +275,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Who is next, without a step.
-    fn look_around(&self, descent: &mut Descent<S>) -> Steepest {
+    pub(super) fn look_around(&self, descent: &mut Descent<S>) -> Steepest {
         let Descent { now, narrow, inverse, weight, .. } = descent;
         S::descend(&[], &[], now, [narrow, inverse, weight], self.alike())
     }
@@ -363,9 +368,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if !moved {
                 descent.next.gain = [0.0; CANDIDATES];
             }
-            // Greedy steps are about few at a time: half a sweep.
-            if descent.steps >= descent.swept + descent.active.len().div_ceil(2) {
-                self.leap_on(data, job, descent, &weights)?;
+            if descent.sweeps.are_over(descent.steps, descent.active.len()) {
+                let work = self.look_back(data, job, descent, &weights)?;
+                left = left.saturating_sub(work);
             }
             if descent.steps >= descent.looked + LOOK.max(descent.active.len() / 2) {
                 descent.looked = descent.steps;
@@ -380,60 +385,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             }
         }
-    }
-
-    /// After a sweep: leaps, if that is worth anything; see [`Trail`].
-    fn leap_on(
-        &self,
-        data: &Examples<'_, S>,
-        job: &mut Job<S>,
-        descent: &mut Descent<S>,
-        weights: &[f64],
-    ) -> Result<(), Error> {
-        let all = descent.all_take_part();
-        let Descent { sign, a, factor, active, now, near, trail, .. } = descent;
-        let stride = now.len();
-        let own = |f: &dyn Fn(usize) -> f64| active.iter().map(|&k| f(k as usize)).collect();
-        let (mut dual, weights): (Vec<f64>, Vec<f64>) = (own(&|k| a[k]), own(&|k| weights[k]));
-        dual.resize(stride, 0.0);
-        // What is linear in a, a conjugate is, may as well be in the scores.
-        let image = now.iter().map(|slope| -slope).collect();
-        let here = Point { dual, image, conjugates: 0.0 };
-        let leap =
-            trail.leap(here, &|way, scores| by_scores(way, scores, &weights, stride), |there| {
-                let (mut outside, mut changes) = (Vec::new(), Vec::new());
-                for (a, &k) in there.dual.iter_mut().zip(&*active) {
-                    let low = if sign[k as usize] < 0.0 { -1.0 } else { 0.0 };
-                    let inside = a.clamp(low, low + 1.0);
-                    if inside != *a {
-                        outside.push(k as usize);
-                        changes.push(factor[k as usize] * (inside - *a));
-                        *a = inside;
-                    }
-                }
-                self.fetch(data.rows(), &mut job.among, near, (active, all), outside.clone())?;
-                let among = &job.among;
-                if !all {
-                    for &k in &outside {
-                        near.find(k, || among.row(&self.cached, k), active)?;
-                    }
-                }
-                let row = |&k: &usize| if all { among.row(&self.cached, k) } else { near.row(k) };
-                let rows: Vec<&[S]> = outside.iter().map(row).collect();
-                S::add_rows(&changes, &rows, &mut there.image);
-                Ok(!outside.is_empty())
-            })?;
-        descent.swept = descent.steps;
-        if let Some((there, gain)) = leap {
-            descent.dual += gain;
-            for (l, &k) in descent.active.iter().enumerate() {
-                descent.a[k as usize] = there.dual[l];
-                descent.narrow[l] = there.dual[l] as f32;
-            }
-            descent.now.iter_mut().zip(&there.image).for_each(|(slope, score)| *slope = -score);
-            descent.next = self.look_around(descent);
-        }
-        Ok(())
     }
 
     /// Makes sure of the kernel values that steps wait for.
@@ -452,7 +403,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     /// Makes sure of the kernel values that steps of these need, `active` taking part, which may be all of the set.
-    fn fetch(
+    pub(super) fn fetch(
         &self,
         x: &Matrix<'_, S>,
         among: &mut Among<S>,
@@ -464,6 +415,24 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             return near.compute(self.kernel, x, among, active, wanted);
         }
         among.fetch(self.kernel, x, &self.cached, wanted.into_iter()).map(drop)
+    }
+
+    /// Kernel values with those who take part of these, which must be there.
+    pub(super) fn rows_of_active<'a>(
+        &'a self,
+        job: &'a Job<S>,
+        descent: &'a mut Descent<S>,
+        whose: &[usize],
+    ) -> Result<Vec<&'a [S]>, Error> {
+        let row = |k: usize| job.among.row(&self.cached, k);
+        if descent.all_take_part() {
+            return Ok(whose.iter().map(|&k| row(k)).collect());
+        }
+        let Descent { near, active, .. } = descent;
+        for &k in whose {
+            near.find(k, || row(k), active)?;
+        }
+        Ok(whose.iter().map(|&k| near.row(k)).collect())
     }
 
     /// Whether examples step in pairs that go opposite ways.
@@ -520,6 +489,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
         }
         let (changes, rows) = (&changes[..places.len()], &rows[..places.len()]);
+        descent.sweeps.note(places.len() * descent.now.len());
         let Descent { now, narrow, inverse, weight, .. } = descent;
         descent.next = S::descend(changes, rows, now, [narrow, inverse, weight], self.alike());
         Ok(changes.iter().any(|change| *change != 0.0))

@@ -10,6 +10,12 @@ use crate::loss::Loss;
 use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 
+/// As long as more than this part of the objective is gap, all shares of a hinge loss of one score are alike. The largest are
+/// those of the oddest examples then, and what is done for them the others take back. In trials on an AMD EPYC the checkerboard
+/// (100,000 points) took 7 rounds instead of 49 and half the time at C = 10, a9a 7 instead of 15 and 0.85 of it, covtype 0.8 at
+/// C = 100, one letter as long; several classes jointly 0.7 to 1.3 times as long.
+const EARLY: f64 = 0.5;
+
 /// One of the problems.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
@@ -70,6 +76,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let gap = sums.gap / n;
             let double = gap > SLOW * part.last_gap;
             let working = if double { (2 * part.working).min(self.most) } else { part.working };
+            if self.is_apart(p) && gap > EARLY * sums.certificate(n).primal {
+                let open = shares.iter_mut().flatten().filter(|share| share.0 > 0.0);
+                open.for_each(|share| share.0 = 1.0);
+            }
             let set = (!there(sums)).then(|| match part.whole {
                 true => part.spans.iter().cloned().flatten().map(|place| place as u32).collect(),
                 false => choose(shares, working),
@@ -91,6 +101,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(sets)
     }
 
+    /// Whether a problem is a hinge loss of one score.
+    pub(super) fn is_apart(&self, p: usize) -> bool {
+        self.labels.first().is_some_and(|&y| self.loss.hinge_sign(p, y).is_some())
+    }
+
     /// The sums of a problem, and the examples that have a share in its gap, with that. Of a hinge loss of one score, those
     /// whose steps would lower the scores of others come first, then those whose steps would raise them, and on the side to
     /// which their bounds let them go also those without a share, with how far their scores are from a step, negated. Of
@@ -98,8 +113,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     fn look(&self, data: &Examples<'_, S>, p: usize, shares: &mut [Vec<(f64, u32)>; 2]) -> Sums {
         let mut sums = Sums::default();
         // Of hinge losses of a score each nobody reads all scores of an example, and of many problems each would clear room.
-        let apart = self.labels.first().is_some_and(|&y| self.loss.hinge_sign(p, y).is_some());
-        let outputs = if apart { 0 } else { self.outputs() };
+        let outputs = if self.is_apart(p) { 0 } else { self.outputs() };
         let mut buffer = vec![0.0; 3 * outputs];
         let (scores, rest) = buffer.split_at_mut(outputs);
         let (dual, coef) = rest.split_at_mut(outputs);

@@ -344,9 +344,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         size: usize,
     ) -> Result<Option<Found>, Error> {
         let search = std::mem::replace(&mut job.search, Search::New);
-        let apart = self.loss.hinge_sign(job.problem, self.labels[0]).is_some();
         match search {
-            Search::New if apart => {
+            Search::New if self.is_apart(job.problem) => {
                 job.among.use_room(&self.room);
                 job.search = Search::One(Box::new(self.begin_descent(data, job)));
             }

@@ -157,8 +157,11 @@ fn ascents_are_those_of_each_problem() -> Result<(), Error> {
                 assert_eq!(each.len(), alone.len());
                 for (o, (own, (want, alone_scores))) in each.iter().zip(&alone).enumerate() {
                     sum += own.primal;
-                    // Both bounds lie below both objectives.
-                    assert!(own.dual <= want.primal && want.dual <= own.primal, "{what} {o}");
+                    // Both bounds lie below both objectives; up to a rounding, as some end with a gap of 0.
+                    let below =
+                        |dual: f64, primal: f64| dual <= primal * (1.0 + 4.0 * f64::EPSILON);
+                    let meet = below(own.dual, want.primal) && below(want.dual, own.primal);
+                    assert!(meet, "{what} {o}: {own:?}, {want:?}");
                     for (i, want) in alone_scores.iter().enumerate() {
                         near(together[i * alone.len() + o], *want, 2e-2, &what);
                     }
