@@ -245,7 +245,7 @@ def main() -> None:
         with_data += [
             lambda: exact("checkerboard", checkerboard(16_000), 8.0, 1e-5, options.pairs),
             *(
-                lambda C=C: exact("checkerboard, 100,000 points", checkerboard(100_000), 4.0, 1e-5 / C, 1)
+                lambda C=C: exact("checkerboard of 100k", checkerboard(100_000), 4.0, 1e-5 / C, 1)
                 for C in (10.0, 100.0, 1e4)
             ),
             lambda: exact("usps 8 or not", eight(SETS["usps [0,1]"]()), 1 / 64, 1e-4, options.pairs),
