@@ -390,7 +390,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 return Err(Error::shape(
                     "flights",
                     format_args!("rows of {features} features, as X has"),
-                    format_args!("another one of example {example}"),
+                    format_args!("another row, of example {example}"),
                 ));
             }
         }

@@ -272,8 +272,11 @@ mod tests {
     #[test]
     fn however_flat_d_never_falls() {
         for d in [1, 3] {
-            d_never_falls(&Binary { loss: Hinge, positive: 1 }, d);
-            d_never_falls(&OneVsRest { loss: Hinge, positives: vec![0, 1, 2, 3] }, d);
+            let within = |a: &f64, own: bool| (0.0..=1.0).contains(&if own { *a } else { -a });
+            let binary = Binary { loss: Hinge, positive: 1 };
+            d_never_falls(&binary, d, |a, y| within(&a[0], y == 1));
+            let rest = OneVsRest { loss: Hinge, positives: vec![0, 1, 2, 3] };
+            d_never_falls(&rest, d, |a, y| (0..).zip(a).all(|(o, a)| within(a, o == y)));
         }
     }
 }
