@@ -37,6 +37,9 @@ const RARELY: usize = 8;
 const MOST: usize = 200;
 const LONG: usize = 1 << 28;
 
+/// The face of those who are free, and which of those who take part they are.
+type Free<S> = (Face<S, Intervals>, Vec<usize>);
+
 /// The last sweeps among those who take part.
 #[derive(Clone, Debug)]
 pub(super) struct Sweeps {
@@ -139,14 +142,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(work / stride.max(1))
     }
 
-    /// The face of those who are free, of all whose kernel values are there, and which of those who take part they are; `None`
-    /// where it is not time for that.
+    /// Those who are free, of all whose kernel values are there; `None` where it is not time for that.
     fn begin_face(
         &self,
         job: &Job<S>,
         descent: &mut Descent<S>,
         weights: &[f64],
-    ) -> Result<Option<(Face<S, Intervals>, Vec<usize>)>, Error> {
+    ) -> Result<Option<Free<S>>, Error> {
         let is_free = |&l: &usize| {
             let k = descent.active[l] as usize;
             let a = descent.a[k] - descent.low(k);
