@@ -218,6 +218,6 @@ impl<H: Hypothesis> Evaluation<H> {
             return Err(Error::non_finite("X", "the objective overflows"));
         }
         let dual = self.factor.map_or(f64::NAN, |_| -self.conjugate / n - image);
-        Ok(Certificate { primal, dual })
+        Ok(Certificate { primal, dual }.without_roundings())
     }
 }

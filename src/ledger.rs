@@ -12,6 +12,9 @@ use crate::table::Table;
 /// Whose memory it is.
 const WHAT: &str = "the ledger";
 
+/// By such a part of the objective a dual value may lie above it: those are roundings.
+const ROUNDINGS: f64 = 1e-6;
+
 /// The sum of the coefficients that each example has been given, one per output: for the hinge loss
 /// with one example a step, its count of margin violations.
 ///
@@ -157,11 +160,36 @@ impl Certificate {
     pub fn relative_gap(&self) -> f64 {
         if self.primal == 0.0 { self.gap() } else { self.gap() / self.primal }
     }
+
+    /// The same, but for a dual value that roundings have taken above P: that is as good a bound, and no gap is below 0.
+    pub(crate) fn without_roundings(self) -> Self {
+        let above = self.dual - self.primal;
+        let rounding = above > 0.0 && above <= ROUNDINGS * self.primal;
+        Certificate { dual: if rounding { self.primal } else { self.dual }, ..self }
+    }
 }
 
 impl std::ops::AddAssign for Certificate {
     fn add_assign(&mut self, other: Certificate) {
         self.primal += other.primal;
         self.dual += other.dual;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where nothing is known, and where more than roundings is wrong, nothing is made good.
+    #[test]
+    fn no_gap_is_below_0_by_a_rounding() {
+        for (dual, want) in
+            [(0.4, 0.4), (0.5, 0.5), (0.5 + 1e-16, 0.5), (0.5 + 1e-7, 0.5), (0.6, 0.6)]
+        {
+            let certificate = Certificate { primal: 0.5, dual };
+            assert_eq!(certificate.without_roundings(), Certificate { dual: want, ..certificate });
+        }
+        let unknown = Certificate { primal: 0.5, dual: f64::NAN };
+        assert!(unknown.without_roundings().dual.is_nan());
     }
 }

@@ -91,9 +91,17 @@ pub(crate) struct Part<L> {
     pub(crate) epochs: usize,
     /// The evaluation or the leap under way, where there is one; the next row.
     evaluation: Option<(DualEvaluation, usize)>,
-    /// Weights that have drifted are being made anew: what was found, and the next row.
-    renewed: Option<(Certificate, usize)>,
+    renewal: Renewal,
     pub(crate) leap: Option<Search>,
+}
+
+/// Whether weights that have drifted are being made anew, and the next row; or have been, and are to be looked at once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Renewal {
+    #[default]
+    No,
+    At(usize),
+    Done,
 }
 
 impl<L> Part<L> {
@@ -104,7 +112,7 @@ impl<L> Part<L> {
             visits: 0,
             epochs: 0,
             evaluation: None,
-            renewed: None,
+            renewal: Renewal::No,
             leap: None,
         }
     }
@@ -182,7 +190,7 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         for part in &mut self.parts {
             part.ascent.set_lambda(lambda)?;
             (part.pass, part.visits, part.epochs, part.leap) = (None, 0, 0, None);
-            (part.evaluation, part.renewed) = (None, None);
+            (part.evaluation, part.renewal) = (None, Renewal::No);
         }
         Ok(())
     }
@@ -421,24 +429,21 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
 
     /// Whether an evaluation is under way.
     pub(crate) fn is_evaluating(&self) -> bool {
-        self.part.evaluation.is_some() || self.part.renewed.is_some()
+        self.part.evaluation.is_some() || self.part.renewal != Renewal::No
     }
 
-    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Where D is NaN the weights had
-    /// drifted, and have been made anew.
+    /// P at the weights rounded to the scalar, and D, by instalments of about so many rows. Weights that have drifted are made anew,
+    /// and looked at once more.
     pub(crate) fn certify_on(
         &mut self,
         data: &Examples<'_, S>,
         size: usize,
     ) -> Result<Option<Certificate>, Error> {
-        if let Some((certificate, at)) = self.part.renewed.take() {
+        if let Renewal::At(at) = self.part.renewal {
             let end = at + self.load_from(data, at, size).len();
             self.part.ascent.add_image(&self.features.of(data), at..end);
-            if end < data.len() {
-                self.part.renewed = Some((certificate, end));
-                return Ok(None);
-            }
-            return Ok(Some(certificate));
+            self.part.renewal = if end < data.len() { Renewal::At(end) } else { Renewal::Done };
+            return Ok(None);
         }
         let fresh = || (self.part.ascent.evaluation::<S>(), 0);
         let (mut evaluation, start) = self.part.evaluation.take().unwrap_or_else(fresh);
@@ -452,9 +457,10 @@ impl<S: Scalar, L: Loss + Clone> Within<'_, S, L> {
             return Ok(None);
         }
         let certificate = evaluation.conclude(ascent, &within)?;
-        if certificate.dual.is_nan() {
+        let renewed = std::mem::take(&mut self.part.renewal) == Renewal::Done;
+        if certificate.dual.is_nan() && !renewed {
             ascent.clear_image()?;
-            self.part.renewed = Some((certificate, 0));
+            self.part.renewal = Renewal::At(0);
             return Ok(None);
         }
         Ok(Some(certificate))

@@ -309,7 +309,9 @@ class TrainingCurveDisplay:
         axis.set(xlabel="steps" if panel in _BY_STEPS else "epochs and steps of dual ascent", ylabel=_PANELS[panel])
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         wide = panel == "loss" and values[found].max() > _WIDE * values[found].min() > 0.0
-        if panel == "gap" or wide:
+        # A fit may end at a gap of 0.
+        closes = panel == "gap" and (values[found] > 0.0).any()
+        if closes or wide:
             axis.set_yscale("log")
         return line
 

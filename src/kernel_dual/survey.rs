@@ -50,7 +50,7 @@ impl Sums {
     /// lambda ||w||^2 is the mean of `<a_i, scores_i>`.
     pub fn certificate(self, n: f64) -> Certificate {
         let primal = (self.cross / 2.0 + self.loss) / n;
-        Certificate { primal, dual: primal - self.gap / n }
+        Certificate { primal, dual: primal - self.gap / n }.without_roundings()
     }
 }
 

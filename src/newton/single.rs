@@ -13,6 +13,11 @@ use crate::scalar::Scalar;
 /// How many steps are few: of the logistic loss and the squared hinge on 80,000 rows of 54 features it takes 5 to 10.
 const FEW_STEPS: f64 = 6.0;
 
+/// Of examples with so many features in all a step takes a fraction of a millisecond. There is one more after the tolerance is met,
+/// where nothing is smoothed: it squares the gap. Where labels are all but noise, predictions still change below a gap of 1e-4: of
+/// Hastie's shells, 4,200 rows of 10 features, 52.6 % were right after a linear fit, 53.3 after one more step, 53.5 at the optimum.
+const QUICK: usize = 1 << 17;
+
 /// A descent under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Descent {
@@ -26,7 +31,9 @@ pub(crate) struct Descent {
     /// The mean square of every feature.
     squares: Vec<f64>,
     pace: Pace,
+    /// The best point so far, with its D; and whether it has met the tolerance.
     best: Option<(f64, Point)>,
+    solved: bool,
     /// The shape of what is looked for.
     shape: Linear<f64>,
     /// The value of the constant feature.
@@ -109,6 +116,7 @@ impl Descent {
             squares,
             pace: Pace::new(if short { 0.0 } else { first_mu(gap) }),
             best,
+            solved: false,
             shape,
             constant,
             mean,
@@ -206,7 +214,9 @@ impl Descent {
                     .sum::<f64>();
             reached - value <= tol * reached
         };
-        if solved || self.best.as_ref().is_none_or(|(highest, _)| value > *highest) {
+        let higher = self.best.as_ref().is_none_or(|(highest, _)| value > *highest);
+        let better = if self.solved { higher && solved } else { higher || solved };
+        if better {
             let mut w = self.shape.clone();
             w.replace(|weights| weights.copy_from_slice(&image[..features]));
             let mut intercept = image.get(features).copied().unwrap_or(0.0);
@@ -218,9 +228,11 @@ impl Descent {
             let dual = dual.unwrap_or_else(|| self.dual.clone());
             self.best = Some((value, Point { dual, w, intercept }));
         }
-        if solved || self.pace.is_exact(gap, tol * primal) {
+        let again = !self.solved && self.pace.mu == 0.0 && n.saturating_mul(d) <= QUICK;
+        if self.solved || solved && !again || self.pace.is_exact(gap, tol * primal) {
             return Some(false);
         }
+        self.solved = solved;
         if self.pace.has_minimised(gap, slack, tol * primal) {
             self.let_mu_fall(loss, lambda, data, gap / (tol * primal));
             return Some(true);
@@ -389,7 +401,7 @@ mod tests {
 
     use super::*;
     use crate::data::Dense;
-    use crate::loss::{Binary, Hinge};
+    use crate::loss::{AnyLoss, Binary, Hinge};
 
     /// However few variables a step has moved: with a free intercept and without, weights of 0 and rows that overflow there.
     #[test]
@@ -424,6 +436,32 @@ mod tests {
                 }
             }
             assert!(few > 3, "{few}");
+        }
+    }
+
+    /// Of few examples the optimum itself is found where the loss is not smoothed, whatever the tolerance: labels that are noise
+    /// but for a little, with a constant feature and without, and examples without weight.
+    #[test]
+    fn small_problems_are_solved_beyond_the_tolerance() {
+        let (n, d, lambda) = (400, 6, 1.0 / 400.0);
+        let mut rng = Pcg64::new(5, 6);
+        let mut draw = || rng.next_u32() as f64 / 2e9 - 1.0;
+        let x: Vec<f64> = (0..n * d).map(|_| draw()).collect();
+        let y: Vec<u32> = x.chunks(d).map(|x| u32::from(0.2 * x[0] + draw() > 0.0)).collect();
+        let weight: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+        let data = Examples::new(Dense::new(&x, n, d).unwrap(), &y, Some(&weight)).unwrap();
+        for loss in [AnyLoss::SquaredHinge, AnyLoss::Logistic] {
+            let loss = Binary { loss, positive: 1 };
+            for constant in [0.0, 1.0] {
+                let w = Linear::new(1, d, constant).unwrap();
+                let highest = |tol: f64| {
+                    let mut descent = Descent::new(&loss, &data, &w, 1.0, None).unwrap();
+                    while descent.step(&loss, lambda, &data, tol) {}
+                    descent.best.unwrap().0
+                };
+                let (optimum, found) = (highest(1e-13), highest(1e-2));
+                assert!((optimum - found).abs() <= 1e-6 * optimum, "{optimum} {found}");
+            }
         }
     }
 }

@@ -77,6 +77,12 @@ def test_curves_of_what_is_inside(three_classes):
 
 
 @pytest.mark.usefixtures("pictures")
+def test_a_gap_of_0_is_drawn():
+    display = TrainingCurveDisplay(loss=[0.5, 0.5], objective=[0.5, 0.5], dual_objective=[0.5, 0.5]).plot(panels=["gap"])
+    assert display.axes_[0].get_yscale() == "linear" and [*display.lines_["gap"].get_ydata()] == [0.0, 0.0]
+
+
+@pytest.mark.usefixtures("pictures")
 def test_where_curves_are_drawn(three_classes):
     model = PegasosClassifier(random_state=0).fit(*three_classes)
     figure, axes = plt.subplots(1, 2)
