@@ -62,6 +62,11 @@ impl Scalar for f64 {
 /// Numbers that are looked at together, where there may be thousands of which few matter.
 const TOGETHER: usize = 16;
 
+/// The largest magnitude.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most, value| most.max(value.abs()))
+}
+
 /// Whether all are.
 #[inline(always)]
 pub(crate) fn all_finite(values: &[f64]) -> bool {

@@ -11,6 +11,7 @@
 
 use crate::error::Error;
 use crate::newton::solve;
+use crate::scalar::largest;
 
 /// Sweeps that are looked back on. In trials 2 and 4 were as good.
 pub(crate) const SWEEPS: usize = 3;
@@ -135,7 +136,7 @@ impl<I: Image> Trail<I> {
         if !far.iter().all(|far| far.is_finite()) {
             return None;
         }
-        let farthest = far.iter().fold(0.0, |most: f64, far| most.max(far.abs()));
+        let farthest = largest(&far);
         far.iter_mut().for_each(|far| *far *= (FARTHEST / farthest).min(1.0));
         let mut sum = Way::between(&self.0[0], &self.0[0]);
         for (far, way) in far.iter().zip(&ways) {

@@ -15,7 +15,7 @@
 
 use crate::error::Error;
 use crate::memory;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, largest};
 use crate::simd::update_and_multiply;
 
 /// Of `k(x, x)`: vectors whose images are that close to the span of others (in squared distance) are
@@ -63,7 +63,7 @@ impl InverseGram {
     /// Whether `d` is what it can be: k'd no more than `k(x, x)`, and no coefficient beyond what vectors that far
     /// from each other's span allow.
     pub fn is_sane(&self, k: &[f64], own: f64, least: f64) -> bool {
-        let largest = self.d.iter().fold(0.0, |most: f64, d| most.max(d.abs()));
+        let largest = largest(&self.d);
         // False for NaN too.
         self.explained(k).abs() <= 1.001 * own.abs() && largest * largest * least <= 1.0
     }

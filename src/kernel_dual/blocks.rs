@@ -7,7 +7,7 @@ use super::{BLOCK, KernelAscent};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, largest};
 use crate::trail::{Point, Trail, by_scores};
 
 /// Passes over a block, at most.
@@ -25,7 +25,7 @@ const BETWEEN: usize = 8;
 /// Those of a contest need no smaller gap than this part of the target: others have some, too.
 const ENOUGH: f64 = 0.5;
 
-/// Of a dual variable, a change that is nothing but a rounding.
+/// A change that is nothing but a rounding, of the largest of an example's dual variables.
 const ROUNDING: f64 = 1e-14;
 
 /// Steps of blocks, for any loss.
@@ -285,7 +285,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             a.clone_from(&old);
             self.loss.make_feasible(&mut a, labels[k] as u32);
             a.iter().enumerate().for_each(|(o, a)| dual[o * stride + k] = *a);
-            if a.iter().zip(&old).any(|(a, old)| (a - old).abs() > ROUNDING) {
+            let least = ROUNDING * largest(&old);
+            if a.iter().zip(&old).any(|(a, old)| (a - old).abs() > least) {
                 let c = self.coef_of_one(data, job.among.set[k] as usize);
                 outside.push((k, a.iter().zip(&old).map(|(a, old)| c * (a - old)).collect()));
             }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::examples::Examples;
 use crate::loss::Loss;
 use crate::memory;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, largest};
 use crate::trail::{Point, Trail, Way, by_scores};
 
 /// Bytes of kernel values, at most: more do not stay in the processor's cache, and steps are no faster than those of blocks.
@@ -45,7 +45,7 @@ const PAUSE: usize = 63;
 const SWEEPS: usize = 300;
 const OF_GRADIENTS: usize = 3;
 
-/// Of a dual variable, a change that is nothing but a rounding.
+/// A change that is nothing but a rounding, of the largest of an example's dual variables.
 const ROUNDING: f64 = 1e-14;
 
 /// A contest under way.
@@ -321,12 +321,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if a.iter().all(|a| *a == 0.0) {
                 continue;
             }
+            let large = largest(&a);
             self.loss.make_feasible(&mut a, cells.own[e]);
             for (i, a) in cells.of(e).zip(&a) {
                 let (at, _) = cells.at(i);
                 let change = a - dual[at];
                 dual[at] = *a;
-                if change.abs() > ROUNDING {
+                if change.abs() > ROUNDING * large {
                     outside.push((at, c * change));
                 }
             }

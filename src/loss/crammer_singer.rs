@@ -171,6 +171,9 @@ impl Loss for CrammerSinger {
     fn on_simplex(&self) -> bool {
         true
     }
+    fn quadratic(&self) -> Option<f64> {
+        Some(0.0)
+    }
     fn shares(&self, scores: &[f64], dual: &[f64], stride: usize, labels: &[f64], out: &mut [f64]) {
         f64::shares(scores, dual, stride, labels, out);
     }

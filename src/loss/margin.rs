@@ -35,6 +35,10 @@ pub trait MarginLoss: Sync + Copy {
     fn is_hinge(self) -> bool {
         false
     }
+    /// As [`Loss::quadratic`](super::Loss::quadratic).
+    fn quadratic(self) -> Option<f64> {
+        None
+    }
     /// The negative derivative by m of `ascend(0, m, mu)`, where that is `b`: the curvature of the loss
     /// smoothed by mu > 0.
     fn curvature(self, b: f64, mu: f64) -> f64;
@@ -91,6 +95,9 @@ impl MarginLoss for Hinge {
     fn is_hinge(self) -> bool {
         true
     }
+    fn quadratic(self) -> Option<f64> {
+        Some(0.0)
+    }
     fn curvature(self, b: f64, mu: f64) -> f64 {
         if b > 0.0 && b < 1.0 { 1.0 / mu } else { 0.0 }
     }
@@ -121,6 +128,9 @@ impl MarginLoss for SquaredHinge {
     }
     fn smooth(self) -> Option<(f64, f64)> {
         Some((2.0, 2.0))
+    }
+    fn quadratic(self) -> Option<f64> {
+        Some(0.5)
     }
     fn radius2(self) -> f64 {
         0.5
@@ -310,6 +320,9 @@ impl MarginLoss for AnyLoss {
     }
     fn is_hinge(self) -> bool {
         self == AnyLoss::Hinge
+    }
+    fn quadratic(self) -> Option<f64> {
+        any!(self, l => l.quadratic())
     }
     fn settles(self) -> bool {
         any!(self, l => l.settles())

@@ -128,6 +128,11 @@ pub trait Loss: Sync {
     fn hinge_sign(&self, _o: usize, _y: u32) -> Option<f64> {
         None
     }
+    /// Where the conjugate is a quadratic on its domain, and so is D: its second derivative, by each dual variable alone, of
+    /// all examples that have a part in it.
+    fn quadratic(&self) -> Option<f64> {
+        None
+    }
     /// What examples with these labels have in the gap, for a weight of 1: `loss + loss* + <a, scores>`; score and dual
     /// variable of output o of example k stand at `o * stride + k`. There must be as many labels as `out` has room, and
     /// a multiple of 16.
@@ -258,6 +263,9 @@ impl<M: MarginLoss> Loss for Binary<M> {
     }
     fn settles(&self) -> bool {
         self.loss.settles()
+    }
+    fn quadratic(&self) -> Option<f64> {
+        self.loss.quadratic()
     }
     fn hinge_sign(&self, _: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| self.sign(y))

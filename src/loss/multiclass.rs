@@ -70,6 +70,9 @@ impl Loss for Multiclass {
     fn on_simplex(&self) -> bool {
         any!(self, loss => loss.on_simplex())
     }
+    fn quadratic(&self) -> Option<f64> {
+        any!(self, loss => loss.quadratic())
+    }
     fn make_feasible(&self, dual: &mut [f64], y: u32) {
         any!(self, loss => loss.make_feasible(dual, y));
     }

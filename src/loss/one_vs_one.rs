@@ -146,6 +146,9 @@ impl<M: MarginLoss> Loss for OneVsOne<M> {
             dual[o] = sign * (sign * before[o]).clamp(0.0, self.loss.max_slope());
         }
     }
+    fn quadratic(&self) -> Option<f64> {
+        self.loss.quadratic()
+    }
     fn hinge_sign(&self, o: usize, y: u32) -> Option<f64> {
         let y = y as usize;
         let of = |(first, second)| match y {
@@ -231,6 +234,9 @@ impl<M: MarginLoss> Loss for Versus<M> {
     }
     fn steepest(&self) -> f64 {
         self.loss.max_slope()
+    }
+    fn quadratic(&self) -> Option<f64> {
+        self.loss.quadratic()
     }
     fn hinge_sign(&self, o: usize, y: u32) -> Option<f64> {
         let sign = self.binary().hinge_sign(o, y);

@@ -85,6 +85,9 @@ impl<M: MarginLoss> Loss for OneVsRest<M> {
             *a = sign * (sign * *a).clamp(0.0, self.loss.max_slope());
         }
     }
+    fn quadratic(&self) -> Option<f64> {
+        self.loss.quadratic()
+    }
     fn hinge_sign(&self, o: usize, y: u32) -> Option<f64> {
         self.loss.is_hinge().then(|| if self.positives[o] == y { 1.0 } else { -1.0 })
     }

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from pegasos import load, save
+from pegasos import PegasosClassifier, load, save
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 ALPHA = 0.02
@@ -563,3 +563,17 @@ def test_interrupt_of_a_leap(run_forked):
     )
     done = run_forked(text)
     assert done.stdout == "done\n", (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_leaps_lose_nothing_where_rows_are_large(loss):
+    # Dual variables are far below 1 there.
+    random = np.random.default_rng(11)
+    X, y = 1e5 * random.random((300, 300)), (random.random(300) < 0.3).astype(int)
+    model = briefly(PegasosClassifier(loss, random_state=0), X, y)
+    w, b = model.coef_[0], model.intercept_[0]
+    losses = np.maximum(0.0, 1.0 - np.where(y, 1.0, -1.0) * (X @ w + b))
+    if loss == "squared_hinge":
+        losses *= losses
+    assert model.objective_ == pytest.approx(model.alpha_ / 2.0 * (w @ w + b * b) + losses.mean(), rel=1e-6)
+    assert np.isfinite(model.duality_gap_)
