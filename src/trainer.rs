@@ -296,6 +296,18 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         self.hypothesis.survives(norms.fold(norm2, f64::max), total)
     }
 
+    /// Whether a step on one of these examples, as long as the next one, is longer than 2 over the curvature of its loss, of one
+    /// whose slopes have no bound: then w may swing ever wider.
+    pub(crate) fn swings(&self, data: &Examples<'_, H::Scalar>) -> bool {
+        let Some((_, curvature)) = self.loss.smooth() else {
+            return false;
+        };
+        let Params { lambda, schedule, t0, .. } = self.params;
+        let eta = schedule.eta(lambda, t0 + (self.t + 1) as f64);
+        let square = |i: usize| self.hypothesis.norm2_of_row(data.rows().row(i).norm2());
+        (0..data.len()).any(|i| eta * data.weight(i) * square(i) * curvature > 2.0)
+    }
+
     /// Whether every gradient is taken at the w that it moves.
     fn is_at_once(&self) -> bool {
         let at_once = matches!(self.params.block, Block::Mean(_) | Block::Delayed(0));

@@ -324,6 +324,11 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         self.free
     }
 
+    fn swings(&self, data: &Examples<'_, S>) -> bool {
+        // One tells for all, whose parameters and rows are the same.
+        self.parts.first().is_some_and(|part| part.trainer.swings(data))
+    }
+
     fn prepare(&mut self, n_examples: usize, ledger: bool, _: usize) -> Result<(), Error> {
         if ledger {
             self.parts.iter_mut().for_each(|part| part.trainer.keep_ledger(n_examples));

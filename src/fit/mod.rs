@@ -20,7 +20,8 @@
 //!
 //! * `Solver::Auto` for linear problems: a step of Pegasos at `1/(lambda t)` moves w by up to `||x||/(lambda t)`: as
 //!   long as `lambda n` is below 1 a whole epoch of them ends far from the optimum. A step of dual ascent is never too
-//!   long, but its first epoch has little to hold on to. So: one epoch of Pegasos if `lambda n > 1`, none otherwise;
+//!   long, but its first epoch has little to hold on to. So: one epoch of Pegasos if `lambda n > 1`, none otherwise, nor
+//!   where steps that long would have the squared hinge swing ever wider;
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and will be for
 //!   long at the pace of the last pass, and there are few features, a leap
@@ -293,8 +294,9 @@ impl Course {
         }
         let unbounded = self.is_unbounded(problem);
         let weak = problem.lambda() * data.len() as f64 <= 1.0;
-        let short = weak && !problem.evaluates_always() || problem.only_ascends();
         let auto = self.policy.solver == Solver::Auto;
+        let short = weak && !problem.evaluates_always() || problem.only_ascends();
+        let short = short || auto && problem.swings(data);
         let time = self.policy.tol.is_some() && max_epochs > SHORT_LEAP_AFTER;
         let leaps = auto && time && problem.leaps_at_once(data);
         let at_once = self.policy.solver == Solver::Dual || auto && short || leaps;

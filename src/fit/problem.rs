@@ -29,6 +29,10 @@ pub trait Problem<S: Scalar>: Send {
     fn cost(&self, _n_features: usize) -> usize {
         0
     }
+    /// Whether steps of Pegasos are so long that w may swing ever wider, where slopes have no bound. O(nnz) at most.
+    fn swings(&self, _data: &Examples<'_, S>) -> bool {
+        false
+    }
     /// All rows from here on are those of one matrix of so many, maybe with what certificates need of them, and kernel
     /// values of so many bytes.
     fn prepare(&mut self, _n_examples: usize, _ledger: bool, _cache: usize) -> Result<(), Error> {

@@ -514,6 +514,27 @@ fn no_leap_where_ascent_is_soon_there() {
     assert_eq!(bits(&auto), bits(&dual));
 }
 
+/// Nor where a linear model of long rows would swing ever wider, though `lambda n` is more than 1; steps that are short enough
+/// come first all the same.
+#[test]
+fn auto_makes_no_wild_steps() {
+    let mut problem = Problem::new(500, 300, 66).unweighted();
+    problem.x.iter_mut().for_each(|x| *x *= 10.0);
+    let data = Examples::new(problem.dense(), &problem.y, None).unwrap();
+    let loss = Binary { loss: AnyLoss::SquaredHinge, positive: 1 };
+    for (lambda, t0, steps) in [(0.01, 0.0, false), (1.0, 0.0, false), (1.0, 1e6, true)] {
+        let params = Params { lambda, t0, ..Params::default() };
+        let run = |solver| {
+            let policy = Policy { solver, max_epochs: 1000, ..Policy::default() };
+            course(&mut Fit::new(at_zero::<f64, _>(&[loss], 300, params), policy), &data, 100)
+        };
+        let ((auto, outcome), (dual, _)) = (run(Solver::Auto), run(Solver::Dual));
+        assert_eq!(outcome, Outcome::Reached);
+        assert!(auto.last().is_some_and(|event| event.certificate.relative_gap() <= 1e-3));
+        assert_eq!(bits(&auto) != bits(&dual), steps, "{lambda} {t0}");
+    }
+}
+
 /// Of a loss with curvature of its own a leap comes first, in place of all epochs, where steps are too long for one another and a
 /// leap costs little; and the fit ends with a certified model. Not otherwise.
 #[test]
