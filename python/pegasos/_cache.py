@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegasos._files import BROKEN, replacing, why
+from pegasos._files import BROKEN, is_pipe, replacing, why
 from pegasos._sources import Batch, Misjudged, Source, matrix, part, whole_labels
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class _Foreign(_Stale):
     """A file of something else."""
 
 
+def _is_inside(path: str, folder: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))
+
+
 def cache_of(path: str) -> str:
     """Where the cache of a source is, if nobody says where."""
     return f"{path.rstrip(os.sep)}.pegasos-cache"
@@ -71,6 +75,11 @@ class CachedSource(Source):
         self.cache = os.fspath(cache) if cache is not None else cache_of(self._path)
         if os.path.realpath(self.cache) == os.path.realpath(self._path):
             raise ValueError(f"cache must be another file than the source, got {self.cache}")
+        if os.path.isdir(self._path) and _is_inside(self.cache, self._path):
+            # It would be a part of what it is made of, whose change makes it stale.
+            raise ValueError(f"cache must not be in the folder that is the source, got {self.cache}")
+        if is_pipe(self.cache):
+            raise ValueError(f"cache must be a file, got {self.cache}, a pipe or a device")
         self._file: _File | None = None
         self._n_taken = 0
         self.labels_vary = source.labels_vary

@@ -43,8 +43,12 @@ class Hasher:
         self.n_features = int(hashing.n_features)
 
     def describe(self) -> str:
-        """What the features depend on."""
-        params = ", ".join(f"{name}={value!r}" for name, value in sorted(self._hasher.get_params().items()))
+        """What the features depend on; refused where that is a function, of which another may stand at the same place."""
+        found = sorted(self._hasher.get_params().items())
+        for name, value in found:
+            if callable(value) and not isinstance(value, type):
+                raise ValueError(f"cache must be None where {name} of hashing is a function, got {value!r}: none tells what it does")
+        params = ", ".join(f"{name}={value!r}" for name, value in found)
         return f"{type(self._hasher).__name__}({params})"
 
     def check(self, names: list[str]) -> None:

@@ -296,7 +296,8 @@ _passes = passes
 def _window(shuffle: bool | int, size: int) -> int | None:
     """The rows of a window; None where nothing is shuffled."""
     if isinstance(shuffle, bool | np.bool_):
-        return _WINDOW * size if shuffle else None
+        # No more than may be asked for.
+        return min(_WINDOW * size, 2**63 - 1) if shuffle else None
     return count("shuffle", shuffle)
 
 

@@ -110,6 +110,29 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
+def name_of(dtype: Any) -> str:
+    """The name of a dtype of features."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+    return name
+
+
+def place_of(label: Any) -> str | int | None:
+    """Where labels are: the name of a column or a path, the number of a column, or None."""
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, os.PathLike):
+        return os.fspath(label)
+    try:
+        return operator.index(label)
+    except TypeError:
+        raise TypeError(f"label must be the name of a column, its number, or None, got {label!r}") from None
+
+
 def named(columns: Any) -> list[str] | None:
     """The names of the columns that are to be features; None for all but the label's."""
     if columns is None:
@@ -406,8 +429,7 @@ def open_source(
         return origin
     if format not in (None, *FORMATS):
         raise ValueError(f"format must be one of {', '.join(FORMATS)} or None, got {format!r}")
-    if np.dtype(dtype).name not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+    name_of(dtype)
     if isinstance(origin, str | os.PathLike):
         kind = format or format_of(origin)
     elif is_arrow(origin):
@@ -425,15 +447,20 @@ def open_source(
         columns=columns is not None,
         hashing=hashing is not None,
     )
-    columns = named(columns)
+    columns, label = named(columns), place_of(label)
     found = _opened(kind, origin, label, columns, dtype, n_features, zero_based, hashing, n_jobs)
-    if cache is None or cache is False:
+    if isinstance(cache, bool | np.bool_):
+        cache = True if cache else None
+    if cache is None:
         return found
+    if cache is not True and not isinstance(cache, str | os.PathLike):
+        raise TypeError(f"cache must be True, False, None or a path, got {cache!r}")
     from pegasos._cache import CachedSource
 
     if not isinstance(origin, str | os.PathLike) or not found.repeatable:
         raise ValueError(f"cache must be None for {found.name}: nothing tells when it has become another")
-    key = {"label": str(label), "format": kind, "dtype": np.dtype(dtype).name}
+    # The name "2" is another column than the number, and "None" is one. Of a path the file is looked at.
+    key = {"label": str(label) if kind == "npy" else repr(label), "format": kind, "dtype": np.dtype(dtype).name}
     key |= {"n_features": str(n_features), "zero_based": str(zero_based)}
     if columns is not None:
         key["columns"] = str(columns)

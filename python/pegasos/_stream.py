@@ -53,7 +53,11 @@ class Stream:
         if classes is not None:
             if np.size(classes) == 0:
                 raise ValueError("classes must hold at least two classes, got none")
-            check_labels(np.asarray(classes), "classes")
+            labels = np.asarray(classes)
+            if labels.ndim != 1:
+                # Of a table scikit-learn would take the numbers of the columns.
+                raise ValueError(f"classes must be a list of labels, of the kind that y has, got {classes!r}")
+            check_labels(labels, "classes")
             try:
                 with np.errstate(invalid="ignore"):
                     named = unique_labels(classes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegasos._core import Loader, Svmlight
 from pegasos._files import is_pipe, naming, opened, position, size_of
-from pegasos._sources import Misjudged, Source, count, whole_labels
+from pegasos._sources import Misjudged, Source, count, name_of, whole_labels
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def arrays(
     (3, array([ 1, -1]))
     """
     threads = thread_count(n_jobs)
-    options = _name(dtype), _base(zero_based), _count("n_features", n_features)
+    options = name_of(dtype), _base(zero_based), _count("n_features", n_features)
     # Of a packed file the text is longer: arrays then grow as it comes.
     loader = Loader(*options, n_bytes=size_of(path) or 0, threads=threads)
     with naming(path), opened(path) as file, closing(_blocks(file, threads)) as blocks:
@@ -216,7 +216,7 @@ class SvmlightSource(Source):
     ) -> None:
         super().__init__(os.fspath(path))
         self._path, self._threads, self._labelled = path, thread_count(n_jobs), label is not None
-        self._base, self._dtype = _base(zero_based), _name(dtype)
+        self._base, self._dtype = _base(zero_based), name_of(dtype)
         self._n_features = _count("n_features", n_features)
         if label not in (-1, None):
             raise ValueError(f"{self.name}: labels stand first in lines of svmlight text, there is no column {label!r}")
@@ -337,14 +337,6 @@ def _blocks(file: Any, threads: int) -> Generator[bytes, None, None]:
             coming = ahead.submit(read, size)
             yield block
             block = coming.result()
-
-
-def _name(dtype: Any) -> str:
-    """The name of a dtype."""
-    name = np.dtype(dtype).name
-    if name not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
-    return name
 
 
 def _base(zero_based: Any) -> bool | None:

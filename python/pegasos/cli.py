@@ -84,7 +84,8 @@ def _run(command: Callable[[argparse.Namespace], None], arguments: argparse.Name
     except BrokenPipeError:
         _forget_stdout()
         return 141
-    except (ArithmeticError, MemoryError, OSError, ValueError) as error:
+    except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
+        # What is not there to be imported is pyarrow, and says so.
         _forget_stdout()
         print(f"pegasos: error: {_said(error)}", file=sys.stderr)
         return 2

@@ -20,7 +20,7 @@ from pegasos._core import FORMAT, model_bytes, read_model
 from pegasos._csv import Lines, kind_of, label_column, read_csv, typed
 from pegasos._files import BROKEN, check_readable, naming, opened, replacing, why
 from pegasos._passes import stream
-from pegasos._sources import FORMATS, check_goes_with, format_of, named, open_source, stacked
+from pegasos._sources import FORMATS, check_goes_with, format_of, named, open_source, place_of, stacked
 from pegasos._svmlight import arrays, load_svmlight
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def read(
         Whether columns of an svmlight file are counted from 0, as by `load_svmlight`. "auto" looks at this file alone: files
         of one model of which some lack a column 0 need True.
     hashing : int, FeatureHasher or HashingVectorizer, default=None
-        What makes features of the columns of a table, strings among them, as by `stream`.
+        What makes features of the columns of a table, strings among them, as by `stream`. With a ``model`` as many as it has.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def read(
     """
     if format not in (None, *FORMATS):
         raise ValueError(f"format must be one of {', '.join(FORMATS)} or None, got {format!r}")
-    kind = format or _format_of(path)
+    kind, label = format or _format_of(path), place_of(label)
     if kind in ("svmlight", "npz") and label not in (-1, None):
         raise ValueError(f"{os.fspath(path)}: a file of format {kind} has no column {label!r}")
     check_goes_with(
@@ -320,6 +320,12 @@ def _of_source(
 ) -> Table:
     """All batches of a source, one below the other."""
     source = open_source(path, label=label, columns=columns, format=format, hashing=hashing)
+    if hashing is not None and model is not None and source.n_features != model.n_features_in_:
+        # Of another number of features none is what it was.
+        raise ValueError(
+            f"{os.fspath(path)}: hashing must be as it was for the model, which has {model.n_features_in_} features, got one that "
+            f"makes {source.n_features}"
+        )
     is_default = label == -1 and columns is None
     if model is not None and is_default and source.n_features == model.n_features_in_ - 1:
         # There is no label.

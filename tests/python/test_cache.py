@@ -17,6 +17,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from pegasos import _cache, _svmlight
 from pegasos._cache import CachedSource
@@ -190,6 +191,24 @@ def test_other_arguments(options: dict[str, Any], reason: str, svm: Path) -> Non
     assert all(map(same, found, stream(svm, **options)))
     # And now it is that.
     list(stream(svm, cache=True, **options))
+
+
+def test_a_name_is_no_number(tmp_path: Path) -> None:
+    """Where the first of three columns is called 2, or the last one None."""
+    path = tmp_path / "a.csv"
+    for header, number, name in (("2,0,1", 2, "2"), ("a,b,None", None, "None")):
+        path.write_text(f"{header}\n0,10,20\n1,11,21\n")
+        for before, label in ((number, name), (name, number)):
+            list(stream(path, label=before, cache=tmp_path / name))
+            with pytest.warns(UserWarning, match="something else is asked for"):
+                found = next(stream(path, label=label, cache=tmp_path / name))
+            assert same(found, next(stream(path, label=label)))
+            (tmp_path / name).unlink()
+    # One number is another.
+    list(stream(path, label=np.int64(2), cache=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(stream(path, label=2, cache=True))
 
 
 def test_a_source_that_has_changed(svm: Path) -> None:
@@ -412,6 +431,12 @@ def test_where_there_can_be_none(svm: Path) -> None:
         stream("-", n_features=1, zero_based=True, cache=True)
     with pytest.raises(ValueError, match="cache must be another file than the source"):
         stream(svm, cache=svm)
+    for name in ("kept", "deep/kept"):
+        with pytest.raises(ValueError, match=f"cache must not be in the folder that is the source, got {svm.parent / name}"):
+            stream(svm.parent, format="parquet", cache=svm.parent / name)
+    # A pipe would be waited for.
+    with pytest.raises(ValueError, match=f"cache must be a file, got {os.devnull}, a pipe or a device"):
+        stream(svm, cache=os.devnull)
     with pytest.raises(FileNotFoundError):
         list(stream(svm, cache=svm.parent / "none" / "cache"))
     with pytest.raises(FileNotFoundError):
@@ -430,6 +455,14 @@ def test_a_file_of_something_else_is_no_cache(svm: Path) -> None:
     with pytest.raises(ValueError, match="mine.txt: it is no cache of pegasos, and stays as it is"):
         list(stream(svm, cache=mine))
     assert mine.read_text() == "dear diary"
+
+
+def test_functions_are_not_known_again() -> None:
+    # Two of them may have one name and, one after the other, one address.
+    hasher = HashingVectorizer(tokenizer=lambda text: text.split(), token_pattern=None)
+    with pytest.raises(ValueError, match="cache must be None where tokenizer of hashing is a function, got <.*lambda"):
+        stream("a.csv", hashing=hasher, cache=True)
+    stream("a.csv", hashing=hasher)
 
 
 def test_without_positioned_reads(svm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -621,6 +621,12 @@ def test_standard_input(run: Any, here: Path, model: PegasosClassifier) -> None:
     assert (done.returncode, done.stderr) == (2, "pegasos: error: -: the standard input is closed\n")
 
 
+@pytest.mark.parametrize("line", ["train a.parquet -o other", "train a.parquet -o other --passes 2", "predict model a.parquet"])
+def test_without_pyarrow(run: Any, model: PegasosClassifier, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    assert_refused(run(line), r'need pyarrow: pip install "pegasos\[arrow\]"')
+
+
 def test_features_that_the_model_does_not_know(run: Any, here: Path) -> None:
     run("train three.svm -o model -q")
     status, plain, _ = run("predict model three.svm")

@@ -223,6 +223,10 @@ def test_classes_of_a_first_call_that_are_none(examples):
     X, y = examples
     with pytest.raises(ValueError, match="class"):
         model_of().partial_fit(X, y, classes=[])
+    # A table of indicators has columns, and no labels.
+    for classes in ([[1, 1, 0]], np.ones((2, 3), int), 3):
+        with pytest.raises(ValueError, match="classes must be a list of labels"):
+            model_of().partial_fit(X, y, classes=classes)
     with pytest.raises(ValueError, match="classes"):
         model_of().partial_fit(X, y, classes=[1, 2])
 

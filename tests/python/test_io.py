@@ -303,3 +303,9 @@ def test_how_many_features_there_are(tmp_path):
             io.read(tmp_path / other, n_features=7)
     with pytest.raises(ValueError, match="hashing goes with"):
         io.read(path, n_features=7, hashing=8)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.svm", "a.npy"])
+def test_labels_are_somewhere(name, tmp_path):
+    with pytest.raises(TypeError, match="label must be the name of a column, its number, or None, got 1.5"):
+        io.read(tmp_path / name, label=1.5)

@@ -435,8 +435,13 @@ def test_tables_that_are_none(columns: Any, options: dict[str, Any], message: st
         ("a.csv", {"columns": ["a", "b", "a"]}, ValueError, "columns must name each column once, got 'a' 2 times"),
         ("a.csv", {"columns": []}, ValueError, "columns must name one column at least"),
         ("a.svm", {"label": "y"}, ValueError, "there is no column 'y'"),
+        ("a.csv", {"label": 1.5}, TypeError, "label must be the name of a column, its number, or None, got 1.5"),
+        ("a.npy", {"label": [1]}, TypeError, "label must be the name of a column, its number, or None, got \\[1\\]"),
         ("a.svm", {"format": "xml"}, ValueError, "format must be one of svmlight, csv, .* got 'xml'"),
         ("a.npz", {"dtype": int}, ValueError, "dtype must be float64 or float32"),
+        ("a.svm", {"dtype": "long"}, ValueError, "dtype must be float64 or float32, got 'long'"),
+        ("a.csv", {"dtype": "wide"}, ValueError, "dtype must be float64 or float32, got 'wide'"),
+        ("a.csv", {"cache": 1}, TypeError, "cache must be True, False, None or a path, got 1"),
         ("a.csv", {"hashing": "words"}, TypeError, "hashing must be a number of features, a FeatureHasher or"),
         ("a.csv", {"hashing": 0}, ValueError, "hashing must be at least 1"),
         ("a.csv", {"hashing": FeatureHasher(input_type="string")}, ValueError, "input_type 'dict', got 'string'"),
@@ -490,6 +495,14 @@ def test_orders(window: int | None) -> None:
             assert [y.tolist() for _, y in rest] == [y.tolist() for _, y in batches[k:]]
     other = np.concatenate([y for _, y in passes(source, 100, window=window, seed=6)])
     assert (window is None) == np.array_equal(other, orders[0])
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_batches_larger_than_any_file(cache: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:2\n0 3:1\n" * 5)
+    for shuffle in (False, True, 2**63 - 1):
+        assert [len(y) for _, y in stream(path, 2**63 - 1, shuffle=shuffle, passes=2, cache=cache)] == [10, 10]
 
 
 def test_seeds() -> None:

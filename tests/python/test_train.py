@@ -192,6 +192,10 @@ def test_words_are_hashed(run: Any, here: Path) -> None:
         model = trained(run, f"mixed.csv --label answer --hashing 256 --seed 0 {options}")
         assert model.n_features_in_ == 256
         assert run("evaluate model mixed.csv --label answer --hashing 256")[1].startswith("accuracy 1.0000")
+    for n in (64, 255, 257, 1024):
+        for command in ("evaluate", "predict"):
+            refused = run(f"{command} model mixed.csv --label answer --hashing {n}")
+            assert_refused(refused, f"mixed.csv: hashing must be as it was for the model, which has 256 features, got one that makes {n}")
     assert_refused(run("train mixed.csv -o model --label answer --passes 1"), "mixed.csv: line 2, column 1: 'a' is not a number")
     assert_refused(run("train three.svm -o model --hashing 16 --passes 1"), "hashing goes with csv")
 
