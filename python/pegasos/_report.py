@@ -31,6 +31,7 @@ def objective_lines(objective: float, dual: float, *, bounded: bool) -> dict[str
         # Without a refit none is evaluated on a budget, and none is what a stream minimises.
         return {} if bounded else {"objective": "not evaluated", "duality gap": "none certified"}
     gap = objective - dual
-    relative = f", {100.0 * gap / objective:.2g}% of the objective" if objective else ""
+    part = 100.0 * gap / objective if objective else 0.0
+    relative = f", {part:{'.2f' if part >= 0.01 else '.2g'}}% of the objective" if objective else ""
     certified = "none certified" if math.isnan(gap) else f"{gap:.3g}{relative}"
     return {"objective": f"{objective:.6g}", "duality gap": certified}
