@@ -572,7 +572,7 @@ def test_bad_data(client):
         ([5, 6], "classes"),
         ([], "classes must hold at least two classes, got none"),
         ([0, 1, "a"], "Mix of label input types"),
-        ([[0, 1], [2, 3]], "Unknown label type"),
+        ([[0, 1], [2, 3]], "classes must be a list of labels"),
     ):
         with pytest.raises(ValueError, match=match):
             model.fit(dX, dy, classes=classes)
