@@ -49,7 +49,7 @@ impl Image for Vec<f64> {
 #[derive(Clone, Debug)]
 pub(crate) struct Trail<I>(Vec<Point<I>>);
 
-/// Dual variables and their image, and the weighted sum of what else D loses by: the conjugates.
+/// Dual variables and their image, and the weighted sum of what else D loses by: the conjugates, as far as they are linear.
 #[derive(Clone, Debug)]
 pub(crate) struct Point<I> {
     pub dual: Vec<f64>,
