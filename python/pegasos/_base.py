@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from pegasos._calibration import Probable, weights_of
 from pegasos._callbacks import CallbackSupport, Tasks, tell_of
@@ -23,6 +22,7 @@ from pegasos._core import Fit
 from pegasos._data import (
     Data,
     as_data,
+    checked_weights,
     encode,
     encode_among,
     explaining,
@@ -225,8 +225,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
             codes = encode_among(y, classes)
         weight = None
         if sample_weight is not None:
-            sample_weight = from_arrow(sample_weight, "sample_weight")
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = checked_weights(sample_weight, X)
             if not weight.any():
                 raise ValueError("sample_weight must be > 0 somewhere, got only zeros")
         if self.class_weight is not None:
@@ -235,7 +234,7 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
                     of_class = stream.weights(self.class_weight, y)
                 else:
                     of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            except (TypeError, ValueError) as error:
+            except (OverflowError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"class_weight must be 'balanced' or map classes to numbers >= 0, got {self.class_weight}: {error}"
                 ) from error

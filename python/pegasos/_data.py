@@ -7,7 +7,9 @@ compiled half does, which looks at each before it follows it; `sound` keeps ever
 
 from __future__ import annotations
 
+import reprlib
 from contextlib import contextmanager
+from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.sparse import csr_array, csr_matrix, issparse, sparray
 from sklearn.utils import assert_all_finite, check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from threadpoolctl import LibController, register
 
 from pegasos._core import Examples, NonFiniteError, __version__
@@ -111,6 +113,21 @@ def from_arrow(values: Any, name: str) -> Any:
     if name.startswith("X"):
         return pyarrow.table(values)
     return pyarrow.array(values) if one else pyarrow.chunked_array(values)
+
+
+def checked_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """The weights of the rows of ``X``: what a user gave, or one number for all."""
+    try:
+        found = np.asarray(from_arrow(sample_weight, "sample_weight"))
+        if found.dtype.kind in "cmM":
+            raise TypeError(f"{found.dtype} would lose its meaning as a real number")
+        found = found.astype(np.float64, copy=False)
+    except (OverflowError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"sample_weight must be finite numbers >= 0, got {reprlib.repr(sample_weight)}: {error}") from error
+    if isinstance(sample_weight, Number):
+        found = found.item()
+    return _check_sample_weight(found, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def _rows_of_frame(X: Any) -> np.ndarray | None:

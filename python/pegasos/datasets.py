@@ -144,6 +144,9 @@ def make_waveform(
 def _in_chunks(
     draw: Callable[[int], _Examples], n_samples: int, chunk_size: int | None
 ) -> _Examples | Iterator[_Examples]:
+    for name, value in (("n_samples", n_samples), ("chunk_size", chunk_size)):
+        if isinstance(value, bool):  # which is an Integral
+            raise TypeError(f"{name} must be an int, got {value}")
     check_scalar(n_samples, "n_samples", Integral, min_val=0)
     if chunk_size is None:
         return draw(n_samples)

@@ -36,7 +36,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -281,6 +281,9 @@ fn available_parallelism() -> usize {
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // The first array that crosses has NumPy's functions looked up, by Python code, and what interrupts that is a panic
+    // in rust-numpy: an interrupt of somebody's first fit shall not be.
+    PyArray1::<f64>::zeros(m.py(), 0, false).try_readonly()?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("FORMAT", crate::model::FORMAT)?;
     m.add("InternalError", m.py().get_type::<InternalError>())?;

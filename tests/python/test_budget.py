@@ -157,6 +157,9 @@ def test_chunks_are_the_same_examples(make):
     for name, bad in (("n_samples", 2.5), ("n_samples", None), ("chunk_size", "2"), ("chunk_size", 2.5)):
         with pytest.raises(TypeError, match=f"{name} must be an instance of int, not {type(bad).__name__}"):
             make(**{"n_samples": 5, name: bad})
+    for name in ("n_samples", "chunk_size"):
+        with pytest.raises(TypeError, match=f"{name} must be an int, got True"):
+            make(**{"n_samples": 5, name: True})
     with pytest.raises(ValueError, match="drift must be finite, got inf"):
         make_checkerboard(5, drift=np.inf)
     for bad in ("1", None):

@@ -156,3 +156,23 @@ print("done")
 def test_an_epoch_that_has_ended_counts(run_forked):
     done = run_forked(BETWEEN_EPOCHS)
     assert done.stdout == "done\n", (done.returncode, done.stderr)
+
+
+FIRST_ARRAY = """
+import numpy as np
+import pegasos
+
+def interrupted(version):
+    raise KeyboardInterrupt
+
+np.lib.NumpyVersion = interrupted
+model = pegasos.PegasosClassifier().fit(np.eye(4), [0, 1, 0, 1])
+assert model.predict(np.eye(4)).shape == (4,)
+print("done")
+"""
+
+
+def test_the_first_array_that_crosses_looks_nothing_up(run_forked):
+    """rust-numpy asks Python code for NumPy's functions once, and panics if an interrupt comes meanwhile."""
+    done = run_forked(FIRST_ARRAY)
+    assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -283,16 +283,18 @@ def test_sample_weights_that_leave_nothing(loss, projection, value, examples):
     refused(X, y, "[Ss]ample.?weight", **params)
 
 
-@pytest.mark.parametrize("weight", ["a", ["a"] * 60, [None] * 60])
+@pytest.mark.parametrize(
+    "weight",
+    ["a", ["a"] * 60, [None] * 60, [1j] * 60, {}, [[1], [1, 2]] * 30, 10**400, np.full(60, "2026-01-01", "datetime64[D]")],
+)
 def test_sample_weights_that_are_no_numbers(weight, examples):
     X, y = examples
-    match = "sample_weight|Sample weights|could not convert"
-    refused(X, y, match, sample_weight=weight)
+    refused(X, y, "sample_weight", sample_weight=weight)
 
 
 @pytest.mark.parametrize(
     "weights",
-    [{0: -1.0}, {0: np.nan}, {1: np.inf}, {0: 0.0, 1: 0.0}, {7: 1.0}, {0: "a"}, {0: [1.0, 2.0]}, {0: 1j}],
+    [{0: -1.0}, {0: np.nan}, {1: np.inf}, {0: 0.0, 1: 0.0}, {7: 1.0}, {0: "a"}, {0: [1.0, 2.0]}, {0: 1j}, {0: 10**400}],
     ids=str,
 )
 @pytest.mark.parametrize("loss", LOSSES)
