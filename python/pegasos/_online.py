@@ -97,9 +97,11 @@ class OnlineGradientClassifier(PegasosClassifier):
         No fixed ``w`` of the ball has a cumulative loss lower than ``cumulative_loss_`` by more than
         this; inf without a ball, but for steps of 1/(alpha t), whose bound needs none; nan once ``radius`` has changed.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features, in the dtype of the data.
+        Weights of the features, in the dtype of the data; after ``sparsify`` a CSR matrix.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
+    alpha_ : float
+        The ``alpha`` that the model was trained with.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. Of two, scores > 0 mean the second.
     n_iter_ : int
@@ -112,6 +114,10 @@ class OnlineGradientClassifier(PegasosClassifier):
         The objective with each entry of ``loss_curve_``; nan where it was not evaluated.
     objective_ : float
         ``alpha/2 ||w||^2`` plus the mean loss at the end of ``fit``; nan where ``tol=None``.
+    dual_objective_, duality_gap_ : float
+        nan: what is promised is little regret, not the optimum. So is every entry of ``dual_objective_curve_``.
+    dual_objective_curve_ : list of float
+        As long as ``loss_curve_``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

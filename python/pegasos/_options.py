@@ -119,7 +119,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
             "what an example costs"),
         Option("--alpha A", "alpha", _STRENGTH, ("auto", "auto"),
             "strength of the regularisation, > 0: smaller fits the examples more closely and takes longer; C of "
-            "other solvers is 1/(alpha n), and 'auto' is C=1"),
+            "other solvers is 1/(alpha n), and 'auto' is C=1, with --passes alpha = 1e-4"),
         Option("--multi-class", "multi_class", ["crammer_singer", "ovo", "ovr"], ("ovr", "ovo"),
             "how more than two classes are told apart: all in one problem (hinge loss only), each from the others "
             "or, with --kernel, each from each"),
@@ -142,7 +142,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
             "by whatever does better, if anything does; takes ten fits more or so"),
         Option("--budget B", "budget", _BUDGET, (None, "auto"),
             "the most support vectors there may be: constant time and memory, however many the examples; 'none' "
-            "keeps all, 'auto' up to 100,000 examples (50,000 sparse ones) and 1000 for more"),
+            "keeps all, 'auto' up to 100,000 examples (50,000 sparse ones) and 1000 for more, or with --passes"),
         Option("--maintenance", "maintenance", ["auto", "merge", "project", "random", "remove"], (None, "auto"),
             "what happens to a support vector too many: it is merged with another, projected onto the others, or one "
             "is removed"),
@@ -159,7 +159,8 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
     ]),
     ("train", "how to get there", [
         Option("--solver", "solver", ["auto", "dual", "pegasos"], ("auto", "auto"),
-            "steps of Pegasos, dual coordinate ascent, or one and then the other"),
+            "steps of Pegasos, dual coordinate ascent, or 'auto', one and then the other; of exact kernel machines that is dual "
+            "ascent from the beginning, but for several classes jointly"),
         Option("--shards K", "shards", int, ("1", None),
             "parts of the examples that are learned from side by side, their models averaged after each epoch"),
         Option("--learning-rate", "learning_rate", ["constant", "invscaling", "pegasos"], ("pegasos", None),
@@ -173,7 +174,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
         Option("--average {yes,no,uniform,polynomial,N}", "average", _MEAN, ("no", "yes"),
             "the model is a mean of all steps' results: all weigh alike (uniform), late ones more (polynomial), or "
             "alike from step N on; 'yes' is polynomial, and the recent results of kernel machines, 'no' the last "
-            "alone"),
+            "alone; a linear model with --passes is polynomial unless this says otherwise"),
         Option("--batch-size K", "batch_size", int, ("1", "1"), "examples to a step"),
         Option("--sampling", "sampling", ["blocks", "replacement", "shuffle", "storage"], ("shuffle", "shuffle"),
             "the order of the examples: shuffled anew in each epoch, shuffled in blocks (for data larger than the "

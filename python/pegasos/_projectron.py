@@ -102,6 +102,10 @@ class ProjectronClassifier(BudgetedMachine):
         Epochs.
     loss_curve_ : list of float
         The mean hinge loss of each epoch, every example scored before it was learned from.
+    objective_, dual_objective_, duality_gap_ : float
+        nan: a perceptron minimises nothing.
+    objective_curve_, dual_objective_curve_ : list of float
+        nan for each entry of ``loss_curve_``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -133,6 +133,8 @@ class PegasosClassifierCV(SparseCoefficients, Tuned):
         The classes.
     n_splits_ : int
         How many folds there were.
+    n_iter_ : int
+        Epochs of the best model's last fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -331,6 +333,8 @@ class KernelPegasosClassifierCV(Tuned):
         The classes.
     n_splits_ : int
         How many folds there were.
+    n_iter_ : int
+        Epochs of the best model's last fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -347,7 +351,7 @@ class KernelPegasosClassifierCV(Tuned):
     an alpha. Memory: ``cache_size``, and the held-out scores of all models that were tried.
 
     Vectors that were placed by all rows would make scores too good, as rows that are held out have had a part in it: on six
-    sets, with a budget of 500, by up to 1.4 points of accuracy. So each fold places its own.
+    sets, with a budget of 500 (digits 100), by up to 1.4 points of accuracy. So each fold places its own.
 
     Examples
     --------

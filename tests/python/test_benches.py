@@ -27,6 +27,25 @@ def test_page_shows_the_records():
     assert tables.filled(page, quick=False) == page
 
 
+def test_machines_of_the_fronts_are_what_they_are_called():
+    # In a process of its own, as one_thread sets variables for good.
+    code = """
+from types import SimpleNamespace
+import front
+run = SimpleNamespace(pick=lambda **sizes: sizes["tiny"])
+for family in front.linear_families(3, False)[:4]:
+    print(next(iter(family.settings)).split(",")[0], family.make().multi_class)
+for family in front.kernel_families(run, 1000, 3, 1.0, False):
+    if family.name == "on a budget":
+        print(family.name, family.make(budget=20).multi_class)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benches", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "hinge ovr", "squared_hinge ovr", "log_loss ovr", "Crammer-Singer crammer_singer", "on a budget crammer_singer"
+    ]
+
+
 def point(family, seconds, accuracy):
     return {"family": family, "setting": "", "seconds": str(seconds), "accuracy": str(accuracy)}
 

@@ -14,9 +14,9 @@ import pytest
 import scipy.sparse as sp
 from conftest import assert_refused, labelled
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import classification_report
+from sklearn.metrics import classification_report, precision_recall_fscore_support
 
-from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, io
+from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, cli, io
 from pegasos._options import BY_PARAM
 
 if TYPE_CHECKING:
@@ -157,6 +157,14 @@ def test_defaults_are_those_of_the_class(run: Any, here: Path) -> None:
     assert run(f"train binary.tsv -o model {options}")[0] == 0
     want = {**PegasosClassifier().get_params(), "tol": None, "average": "uniform"}
     assert io.load("model").get_params() == want
+
+
+def test_help_tells_what_passes_change(run: Any) -> None:
+    _, out, _ = run("train --help")
+    text = " ".join(out.split())
+    assert "'auto' is C=1, with --passes alpha = 1e-4" in text
+    assert "1000 for more, or with --passes" in text
+    assert "with --passes is polynomial unless this says otherwise" in text
 
 
 def test_help_names_every_default(run: Any) -> None:
@@ -645,8 +653,26 @@ def test_nothing_is_said_before_all_is_known(run: Any, here: Path, monkeypatch: 
     def fail(*_: Any, **__: Any) -> None:
         raise ValueError("too late")
 
-    monkeypatch.setattr("sklearn.metrics.precision_recall_fscore_support", fail)
+    monkeypatch.setattr("pegasos.cli._by_class", fail)
     assert run("evaluate model three.svm") == (2, "", "pegasos: error: too late\n")
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2, 7], ["a", "b", "c", "d"]])
+def test_measures_by_class_are_those_of_scikit_learn(labels: list[Any]) -> None:
+    random = np.random.default_rng(0)
+    # One class is never there, one is never predicted.
+    y, guess = (np.array(labels)[random.integers(low, low + 3, 50)] for low in (0, 1))
+    want = precision_recall_fscore_support(y, guess, labels=labels, zero_division=0.0)
+    for found, column in zip(cli._by_class(y, guess, labels), want, strict=True):
+        np.testing.assert_allclose(found, column, rtol=1e-15)
+
+
+def test_labels_that_are_no_whole_numbers_are_unseen_ones(run: Any, here: Path) -> None:
+    run("train three.svm -o model -q")
+    (here / "half.svm").write_text((here / "three.svm").read_text() + "0.5 1:1\n")
+    status, out, err = run("evaluate model half.svm")
+    assert (status, err) == (0, "")
+    assert re.search(r"^0\.5 +0\.0000 +0\.0000 +0\.0000 +1$", out, re.MULTILINE)
 
 
 # -- what is stated twice, and what must not be imported
@@ -673,7 +699,14 @@ def test_the_table_states_what_the_estimators_have() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["train", "--help"], ["info", "model"], ["predict", "model", "bare.csv"], ["predict", "model", "bare.csv", "--proba"]],
+    [
+        ["--help"],
+        ["train", "--help"],
+        ["info", "model"],
+        ["predict", "model", "bare.csv"],
+        ["predict", "model", "bare.csv", "--proba"],
+        ["evaluate", "model", "words.csv"],
+    ],
     ids=" ".join,
 )
 def test_who_predicts_does_not_wait_for_scikit_learn(arguments: list[str], run_script: Any, here: Path, model: Any) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer
@@ -30,6 +32,34 @@ def test_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
+
+
+def attributes(kind: type) -> set[str]:
+    """The names in the section "Attributes" of a class."""
+    section = re.search(r"Attributes\n-+\n(.*?)\n\n\S", inspect.cleandoc(kind.__doc__ or ""), re.DOTALL)
+    assert section, kind
+    heads = re.findall(r"^(\w+_(?:, \w+_)*) : ", section[1], re.MULTILINE)
+    return {name for head in heads for name in head.split(", ")}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pegasos.PegasosClassifier(),
+        pegasos.OnlineGradientClassifier(),
+        pegasos.ProjectronClassifier(),
+        pegasos.KernelPegasosClassifier(budget=20, history=50, metric="diagonal"),
+        pegasos.KernelPegasosClassifier("linear", solver="pegasos", tol=None),
+        pegasos.PegasosClassifierCV(keep_scores=True),
+        pegasos.KernelPegasosClassifierCV([0.1], [1e-2], budget=20, keep_scores=True),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_a_fit_leaves_is_documented(model: Any) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model.fit(scale(X), y)
+    there = {name for name in dir(model) if re.fullmatch(r"[a-z]\w*[a-z]_", name) and hasattr(model, name)}
+    assert there <= attributes(type(model))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
