@@ -27,6 +27,8 @@ pub trait Scalar:
     const LARGEST_NORM2: f64;
     /// What no sum or product of magnitudes may exceed that must surely be finite.
     const LARGEST: f64;
+    /// From 1 to the next larger value.
+    const EPSILON: f64;
     /// One 1.
     const ONE: &'static [Self];
 }
@@ -42,6 +44,7 @@ impl Scalar for f32 {
     }
     const LARGEST_NORM2: f64 = 1e24;
     const LARGEST: f64 = 1e36;
+    const EPSILON: f64 = f32::EPSILON as f64;
     const ONE: &'static [Self] = &[1.0];
 }
 
@@ -56,6 +59,7 @@ impl Scalar for f64 {
     }
     const LARGEST_NORM2: f64 = 1e280;
     const LARGEST: f64 = 1e290;
+    const EPSILON: f64 = f64::EPSILON;
     const ONE: &'static [Self] = &[1.0];
 }
 

@@ -38,7 +38,7 @@ from pegasos._stream import Stream, joined
 from pegasos._threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
     from pegasos._core import Trainer
@@ -63,6 +63,16 @@ def warn_of_gap(
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def refuse_changes(names: Iterable[str], before: dict[str, Any], now: dict[str, Any], what: str) -> None:
+    """Raises where parameters of a model that goes on are not those by which its ``what`` came to be."""
+    changed = [f"{name}={now[name]!r} after {before[name]!r}" for name in names if now[name] != before[name]]
+    if changed:
+        raise ValueError(
+            f"{', '.join(names)} must stay as they are while training goes on: they say what the {what} that exist mean; "
+            f"got {', '.join(changed)}"
+        )
 
 
 #: The strength of the regularisation where training begins with a stream, whose length nobody knows.

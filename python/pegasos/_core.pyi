@@ -205,6 +205,7 @@ class Fit:
 class Refit:
     ROUGH: ClassVar[float]
     ROUGHER: ClassVar[float]
+    ROUNDINGS: ClassVar[float]
     def __new__(
         cls,
         trainer: Trainer,

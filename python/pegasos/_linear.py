@@ -12,7 +12,7 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._base import _PegasosBase
+from pegasos._base import _PegasosBase, refuse_changes
 from pegasos._calibration import METHODS
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, read_only, validated
@@ -190,9 +190,9 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     t0 : float or "auto", default="auto"
         Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
         is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
-        swing ever wider: there it is the largest curvature of an example's loss over ``alpha``. A stream raises it
-        where an example comes for which the next step would be too long. Dual ascent counts as its visits in ``t_``: where
-        these were few, ``t0`` of some epochs' examples keeps ``partial_fit`` from undoing what it has found.
+        swing ever wider: there it is the largest curvature of an example's loss over ``alpha``, in ``fit`` times
+        ``shards``. A stream raises it where an example comes for which the next step would be too long. Dual ascent counts as
+        its visits in ``t_``: where these were few, ``t0`` of some epochs' examples keeps ``partial_fit`` from undoing what it has found.
     shards : int, default=1
         Parts that each epoch's order is cut into. A copy of the model learns from each, side by side
         on ``n_jobs`` threads, and the copies are averaged at the end of the epoch. So one problem can
@@ -328,6 +328,9 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     _fixed: ClassVar[dict[str, Any]] = {"radius": None, "delay": 0}
     _counts_regret = False
 
+    #: Into how many shards the call at hand cuts an epoch: ``partial_fit`` has none.
+    _parts_of_epoch = 1
+
     #: Whether ``coef_`` is a sparse matrix.
     _is_sparsified = False
 
@@ -428,6 +431,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         """
         with self._all_or_nothing() as twin:
             twin._is_sparsified = False
+            twin._parts_of_epoch = int(twin._choice("shards"))
             twin._fit(X, y, sample_weight, X_val, y_val)
         return self
 
@@ -464,6 +468,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         """
         refuse_stream(self)
         with self._all_or_nothing() as twin:
+            twin._parts_of_epoch = 1
             twin._partial_fit(X, y, classes, sample_weight)
         return self
 
@@ -619,11 +624,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         now, t0 = self._chosen(), later_step(self, data, self._trainer)
         if now == self._made_with and t0 is None:
             return self._trainer
-        if [now[name] for name in _STRUCTURE] != [self._made_with[name] for name in _STRUCTURE]:
-            raise ValueError(
-                f"{', '.join(_STRUCTURE)} must stay as they are while training goes on: they say what "
-                "the weights that exist mean"
-            )
+        refuse_changes(_STRUCTURE, self._made_with, now, "weights")
         parts = self._trainer.parts()
         before, parts["params"] = parts["params"], self._params(data)
         parts["params"]["ahead"] = before.get("ahead", 0.0)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from pegasos._base import _PegasosBase
+from pegasos._base import _PegasosBase, refuse_changes
 from pegasos._core import Trainer
 from pegasos._data import Data, as_data, explaining, read_only, validated
 from pegasos._run import Run
@@ -335,11 +335,7 @@ class KernelMachine(_PegasosBase):
 
     def _resume_trainer(self, data: Data) -> Trainer:
         now = self._chosen()
-        if any(now[name] != self._made_with[name] for name in self._structure):
-            raise ValueError(
-                f"{', '.join(self._structure)} must stay as they are while training goes on: they say "
-                "what the coefficients that exist mean"
-            )
+        refuse_changes(self._structure, self._made_with, now, "coefficients")
         trainer: Trainer = self._trainer
         if now == self._made_with:
             return trainer

@@ -204,7 +204,7 @@ class RefittedMachine(BudgetedMachine):
             )
         alpha = float(alphas[0])
         self.__dict__.pop("refit_path_", None)
-        tol = Refit.ROUGH if self.tol is None else self.tol
+        tol = Refit.ROUGH if self.tol is None else max(self.tol, Refit.ROUNDINGS)
         part = run.tasks.part("refit")
         run.bar.begin(None, "refit")
         run.bar.tell(loss=None)
@@ -342,7 +342,7 @@ def _descending(alpha: Any) -> np.ndarray:
     """One alpha or several, checked."""
     try:
         alphas = np.atleast_1d(np.asarray(alpha, float))
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         alphas = np.empty(0)
     if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas > 0)).all():
         raise ValueError(f"alpha must be > 0 and finite, one number or several, got {alpha!r}")

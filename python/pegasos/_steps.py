@@ -100,10 +100,10 @@ def _swings(estimator: Any) -> bool:
 
 
 def _curvature(estimator: Any, data: Data) -> float:
-    """The largest curvature of an example's squared hinge."""
+    """The largest curvature of an example's squared hinge; times the shards, each of which has but its part of an offset."""
     with np.errstate(all="ignore"):
         constant = np.float64(estimator._constant())
-        curvature = 2.0 * (data.norms() + constant**2)
+        curvature = 2.0 * (data.norms() + constant**2) * estimator._parts_of_epoch
         if data.weight is not None:
             curvature = curvature * data.weight
     if not np.isfinite(curvature).all():

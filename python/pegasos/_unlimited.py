@@ -13,6 +13,9 @@ from pegasos._threads import thread_count
 #: Sparse kernel matrices of more rows are not looked at as a whole.
 _MOST_DENSE = 16384
 
+#: A relative gap for which the roundings of kernel values in single precision may be to blame.
+_SINGLE = 1e-5
+
 
 class Unlimited(Room):
     """Every violator becomes a support vector, known by the number of its row."""
@@ -54,6 +57,8 @@ class Unlimited(Room):
         if fit.outcome == "stalled":
             after = "steps of dual ascent without progress"
             advice = "Scale the features (StandardScaler), or increase alpha or tol"
+            if run.trainer.made.dtype == "float32" and run.gap <= _SINGLE * run.objective:
+                advice = "Kernel values of float32 rows tell no more; use float64, or increase tol"
             warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
         if fit.outcome == "exhausted" and certify and machine.tol is not None:
             certified = positive and machine._has_certificate()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::linear::take;
 use super::refit::worth;
-use super::{Ascent, Policy, Problem, ROUNDINGS, UNKNOWN};
+use super::{Ascent, Policy, Problem, UNKNOWN, finest};
 use crate::budget::Budgeted;
 use crate::error::Error;
 use crate::evaluation::Evaluation;
@@ -361,7 +361,8 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let Some(dual) = &mut self.dual else {
             return Ok(none);
         };
-        Ok(match dual.advance(data, policy.tol.unwrap_or(0.0).max(ROUNDINGS), size)? {
+        let tol = policy.tol.unwrap_or(0.0).max(finest::<H::Scalar>());
+        Ok(match dual.advance(data, tol, size)? {
             None => Ascent::Going { rows: 0, anew: false },
             found => Ascent::Epoch { loss: dual.mean_loss(), visits: 0, certificate: found },
         })

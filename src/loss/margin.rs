@@ -182,9 +182,9 @@ impl MarginLoss for Logistic {
         (e.ln_1p() - over, numerator / (1.0 + e))
     }
     fn conjugate(self, a: f64) -> f64 {
-        // x ln x, continued by its limit 0 at x = 0.
-        let entropy = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
-        entropy(a) + entropy(1.0 - a)
+        // x ln x of a and 1 - a, continued by its limit 0 at x = 0; of the latter nothing is rounded away where a is small.
+        let entropy = |x: f64, ln: f64| if x > 0.0 { x * ln } else { 0.0 };
+        entropy(a, a.ln()) + entropy(1.0 - a, (-a).ln_1p())
     }
     fn bend(self, a: f64) -> (f64, f64) {
         let a = Logistic::within(a);
@@ -501,6 +501,20 @@ mod tests {
                         "{q} {a} {m}: {moved} {meant}"
                     );
                 }
+            }
+        }
+    }
+
+    /// However small the loss is, the conjugate has the digits that touch it: else a bound would lie above the objective.
+    #[test]
+    fn small_logistic_losses_are_touched() {
+        for m in (8..=120).map(|k| 0.25 * f64::from(k)) {
+            let (value, slope) = Logistic.value_and_slope(m);
+            let mut together = [slope];
+            Logistic.conjugates(&mut together);
+            for conjugate in [Logistic.conjugate(slope), together[0]] {
+                let below = -conjugate - slope * m;
+                assert!((below - value).abs() <= 1e-13 * value, "{m}: {below}, not {value}");
             }
         }
     }

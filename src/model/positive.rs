@@ -25,8 +25,7 @@ pub(super) fn is_positive<S: Scalar>(x: &Matrix<'_, S>) -> Result<bool, Error> {
         });
         size = row.iter().fold(size, |most, value| most.max(value.abs()));
     }
-    let eps = if size_of::<S>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    let rounding = (4.0 * (n as f64).sqrt() * eps).max(8.0 * n as f64 * f64::EPSILON) * size;
+    let rounding = (4.0 * (n as f64).sqrt() * S::EPSILON).max(8.0 * n as f64 * f64::EPSILON) * size;
     let alike = |i: usize, j: usize| (factor[i * n + j] - factor[j * n + i]).abs() <= rounding;
     let sound = |i: usize| factor[i * n + i] >= 0.0 && (0..i).all(|j| alike(i, j));
     let sound = inside && rounding.is_finite() && (0..n).all(sound);

@@ -13,7 +13,7 @@ use super::linear::{Targets, margin_loss};
 use super::metric::Metric;
 use super::trainer::{Frozen, Trainer};
 use super::{FIRST, Left, Pool, go_on, in_pieces, lock, numbers, unknown, work};
-use crate::fit::{Event, Progress, ROUGH, ROUGHER, Solving, most_epochs, worth};
+use crate::fit::{Event, Progress, ROUGH, ROUGHER, ROUNDINGS, Solving, most_epochs, worth};
 use crate::newton::MOST_WEIGHTS;
 use crate::span::Factor;
 use crate::{AnyLoss, CrammerSinger, Error, Loss, Multiclass, OneVsRest, Versus, memory};
@@ -209,6 +209,10 @@ impl Refit {
     /// The tolerance on the way through several alphas.
     #[classattr]
     const ROUGHER: f64 = ROUGHER;
+
+    /// The least relative gap that can be asked for: a smaller one consists of roundings.
+    #[classattr]
+    const ROUNDINGS: f64 = ROUNDINGS;
 
     /// In the span of the support vectors that a trainer has now, of rows that are mapped by a `metric`, if there is one.
     /// `cache` is how many bytes of features may be kept; `multi_class` "ovr" makes a problem of each class, some of them solved

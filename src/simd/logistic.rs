@@ -37,7 +37,10 @@ pub fn entropies<P: Processor, S: Float>(_: P, a: &mut [S]) {
     for a in a {
         let (x, y) = (*a, S::UNIT - *a);
         // x ln x is 0 at 0; its factor is finite there.
-        *a = x * x.ln::<P>() + y * y.ln::<P>();
+        let (of_x, of_y) = (x.ln::<P>(), y.ln::<P>());
+        // What was rounded away of y is as large as all of it counts for where x is small.
+        let lost = x - (S::UNIT - y);
+        *a = x * of_x + (y * of_y - lost * (of_y + S::UNIT));
     }
 }
 

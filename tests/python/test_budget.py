@@ -372,7 +372,8 @@ def test_parameters_while_training_goes_on():
     X, y = waves(300, 6)
     model = papers(gamma=0.02, budget=20).fit(X, y)
     for params in ({"budget": 30}, {"maintenance": "remove"}, {"gamma": 1.0}):
-        with pytest.raises(ValueError, match="must stay as they are"):
+        (name, value), = params.items()
+        with pytest.raises(ValueError, match=f"must stay as they are.*got {name}={value!r} after "):
             clone(model).set_params(**model.get_params()).fit(X, y).set_params(**params).partial_fit(X, y)
     model.set_params(alpha=1e-2).partial_fit(X, y)
     assert model.t_ == 600

@@ -214,6 +214,18 @@ def test_counts_and_shapes():
     assert model.predict(X).shape == (len(y),)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "match"),
+    [
+        (lambda A, B: sparse.csr_matrix(A @ B.T), "kernel must return a dense array of shape .*, got a sparse"),
+        (lambda A, B: [[1.0], [1.0, 2.0]], "kernel must return an array of shape"),
+    ],
+)
+def test_callables_whose_values_are_no_array(kernel, match, two_classes):
+    with pytest.raises(ValueError, match=match):
+        KernelPegasosClassifier(kernel).fit(*two_classes)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_streams(form, three_classes):
     X, y = three_classes
@@ -446,6 +458,17 @@ def test_warm_starts_with_kernel_values(solver, classes, form):
             with pytest.raises(ValueError, match="X must hold the rows of the first fit"):
                 found.fit(X[::-1], y)
             assert (found.decision_function(X) == scores).all()
+
+
+@pytest.mark.parametrize("params", [{"warm_start": True}, {"budget": 5}])
+def test_a_callable_where_training_began_with_another_kernel(params, two_classes):
+    X, y = two_classes
+    model = KernelPegasosClassifier(random_state=0, **params).fit(X, y)
+    scores = model.decision_function(X)
+    model.set_params(kernel=lambda A, B: A @ B.T)
+    with pytest.raises(ValueError, match="kernel must stay as it is .* after 'rbf'"):
+        model.refit(X, y) if "budget" in params else model.fit(X, y)
+    assert (model.decision_function(X) == scores).all()
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])

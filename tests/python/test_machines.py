@@ -255,3 +255,18 @@ def test_where_roundings_are_all_that_is_left_it_ends() -> None:
     # What the warning says helps.
     scaled = model.fit(StandardScaler().fit_transform(X), y)
     assert scaled.duality_gap_ <= 1e-3 * scaled.objective_
+
+
+@pytest.mark.parametrize("multi_class", ["crammer_singer", "ovo"])
+def test_single_precision_is_not_asked_for_more_than_it_has(multi_class: str) -> None:
+    """Of one feature all kernel values are products of two numbers: what float32 makes of these has other directions, too."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((150, 1)).astype(np.float32)[random.integers(0, 50, 150)]
+    y = random.integers(0, 3, 150)
+    model = KernelPegasosClassifier("linear", alpha=1e-4, multi_class=multi_class, tol=None, random_state=0).fit(X, y)
+    assert model.n_iter_ <= 30 and model.duality_gap_ <= 1e-5 * model.objective_
+    with pytest.warns(ConvergenceWarning, match="without progress short of tol=1e-10.*use float64"):
+        model.set_params(tol=1e-10).fit(X, y)
+    # What the warning says helps.
+    model.fit(X.astype(np.float64), y)
+    assert model.duality_gap_ <= 1e-10 * model.objective_

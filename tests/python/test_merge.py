@@ -428,9 +428,25 @@ def test_a_shard_for_each_row_is_a_step_of_each():
     assert model.coef_[0] == pytest.approx(want, rel=1e-12)
 
 
-def test_partial_fit_has_no_shards():
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("shards", [3, 8, 90])
+def test_steps_of_shards_are_no_longer_than_others(shards, begun):
+    # Of the offset that keeps those of the squared hinge short each has but its part.
     X, y = examples()
-    models = [model_of(shards=shards).partial_fit(X, y, [0, 1]) for shards in (1, 4, 1000)]
+    X += 10.0
+    model = model_of("squared_hinge", alpha=0.01, max_iter=20, warm_start=begun)
+    if begun:
+        model.partial_fit(X, y, [0, 1])
+    model.set_params(shards=shards).fit(X, y)
+    margins = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    # Nothing learned would be 1.
+    assert np.mean(np.maximum(0.0, 1.0 - margins) ** 2) < 1.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_partial_fit_has_no_shards(loss):
+    X, y = examples()
+    models = [model_of(loss, shards=shards).partial_fit(X, y, [0, 1]) for shards in (1, 4, 1000)]
     assert all(same(model, models[0]) for model in models)
 
 

@@ -116,7 +116,7 @@ def test_a_budget_that_the_machine_was_not_trained_on():
 
 @pytest.mark.parametrize(
     "alpha",
-    [0, -1, np.nan, np.inf, [], "x", [1e-3, "x"], [1e-3, 0.0], [1e-3, None], [[1e-3, 1e-2]], {}, 1j],
+    [0, -1, np.nan, np.inf, [], "x", [1e-3, "x"], [1e-3, 0.0], [1e-3, None], [[1e-3, 1e-2]], {}, 1j, 10**400],
     ids=repr,
 )
 def test_bad_alpha(alpha):
