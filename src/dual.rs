@@ -138,7 +138,7 @@ pub struct DualAscent<L> {
     narrow: Narrow,
     hindsight: Hindsight,
     turn: Turn,
-    /// Whether a leap from w = 0 has led nowhere, at this lambda.
+    /// Whether a leap that is not to be made again has led nowhere, at this lambda.
     futile: bool,
     /// Where the intercept is not regularised: w has no constant feature then, and is v of `intercept`.
     free: Option<Intercept>,

@@ -156,6 +156,7 @@ impl<H: Hypothesis> Evaluation<H> {
         data: &Examples<'_, H::Scalar>,
         rows: std::ops::Range<usize>,
     ) -> Result<(), Error> {
+        trainer.hypothesis().check_features(data.rows().n_features())?;
         data.rows().check_range(&rows)?;
         let (w, loss) = (trainer.hypothesis(), trainer.loss());
         let point = self.factor.zip(trainer.ledger());

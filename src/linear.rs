@@ -74,7 +74,7 @@ pub struct LinearState<S> {
     pub b: Vec<f64>,
     /// The value of the constant feature; 0 for no intercept. `intercept_scaling` in Python.
     pub constant: f64,
-    /// The scale, `||v||^2 + ||b||^2`, and the sums of the lazy average.
+    /// The scale, `||v||^2 + ||b||^2` (0 if it is not known), and the sums of the lazy average.
     pub scale: Scaled,
     /// `u` of the lazy average, the shape of `v` (empty until the first iterate is counted).
     pub u: Vec<f64>,
@@ -87,15 +87,12 @@ impl<S: Scalar> Linear<S> {
     /// constant feature whose weight is the intercept, 0 for no intercept.
     pub fn new(outputs: usize, n_features: usize, constant: f64) -> Result<Self, Error> {
         check_shape(outputs, n_features)?;
-        Linear::from_state(
-            n_features,
-            LinearState {
-                v: memory::zeros("w", &[outputs, n_features])?,
-                b: memory::zeros("w", &[outputs])?,
-                constant,
-                ..LinearState::default()
-            },
-        )
+        check_constant(constant)?;
+        // Nobody looks at these zeros, whose pages need not be there yet.
+        let v = Weights::new(memory::zeros("w", &[outputs, n_features])?, outputs, n_features);
+        let (b, scale) = (memory::zeros("w", &[outputs])?, Scaled::default());
+        let (u, ub) = (None, Vec::new());
+        Ok(Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub })
     }
 
     /// Restores what [`state`](Linear::state) gave. Refuses parts that do not fit together.
@@ -108,9 +105,7 @@ impl<S: Scalar> Linear<S> {
             ("u", u.len(), if averaging { v.len() } else { 0 }),
             ("ub", ub.len(), if averaging { outputs } else { 0 }),
         ])?;
-        if !(constant >= 0.0 && constant.is_finite()) {
-            return Err(Error::parameter("intercept_scaling", constant, ">= 0 and finite"));
-        }
+        check_constant(constant)?;
         // Of carried sums that end at 0, the last may be a rounding below.
         if !scale.norm2.is_finite() {
             return Err(Error::parameter("norm2", scale.norm2, "finite"));
@@ -118,7 +113,12 @@ impl<S: Scalar> Linear<S> {
         scale.check()?;
         let u = averaging.then(|| Weights::new(u, outputs, n_features));
         let v = Weights::new(v, outputs, n_features);
-        Ok(Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub })
+        let mut w = Linear { v, b, constant, scale, carries_norm: true, left: false, u, ub };
+        if scale.norm2 <= 0.0 {
+            // Left out, or roundings: weights that are not 0 must not be taken for it.
+            w.measure();
+        }
+        Ok(w)
     }
 
     /// One with the outputs of all of these, as it is handed out: weights and intercepts in the scalar of the data.
@@ -127,13 +127,9 @@ impl<S: Scalar> Linear<S> {
         let in_scalar = |b: f64| S::from_f64(b).to_f64();
         let outputs: usize = parts.iter().map(Hypothesis::outputs).sum();
         memory::check::<S>("the model", &[outputs, n_features])?;
-        let state = LinearState {
-            v: parts.iter().flat_map(Linear::weights).collect(),
-            b: parts.iter().flat_map(Linear::intercepts).map(in_scalar).collect(),
-            constant: 1.0,
-            ..LinearState::default()
-        };
-        Linear::from_state(n_features, state)
+        let v = parts.iter().flat_map(Linear::weights).collect();
+        let b = parts.iter().flat_map(Linear::intercepts).map(in_scalar).collect();
+        Ok(Linear::of(v, n_features, b, 1.0))
     }
 
     /// With such weights, outputs x features in row-major order, and these of the constant feature.
@@ -400,6 +396,13 @@ impl<S: Scalar> Linear<S> {
             self.ub[o] += c * self.constant;
         }
     }
+}
+
+fn check_constant(constant: f64) -> Result<(), Error> {
+    if constant >= 0.0 && constant.is_finite() {
+        return Ok(());
+    }
+    Err(Error::parameter("intercept_scaling", constant, ">= 0 and finite"))
 }
 
 /// What is told of the norm follows from the rest.

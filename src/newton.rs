@@ -20,12 +20,14 @@
 //!   line. The sum runs over a part of the examples where more have curvature than the directions need.
 //! * Cost: a pass over the data a step, another over the rows whose dual variable has moved, O(d^3) for the factors. Memory:
 //!   O(n + d^2).
+//! * More features, of dense rows and a loss with curvature: steps by conjugate gradients, `conjugate.rs`.
 //! * Several outputs trained jointly: `joint.rs`.
 //! * A free intercept is one more weight without regularisation. Its derivative is 0 where the dual variables sum to 0, as they
 //!   must; features of dense rows are measured from their means, or a mean far from 0 would hide all else in the curvature.
 //! * Source: semismooth Newton for the smoothed hinge as in Chapelle (2007), with the smoothing that
 //!   proximal point methods use, so that the dual point comes free.
 
+mod conjugate;
 mod curvature;
 mod joint;
 mod single;
@@ -40,7 +42,7 @@ pub(crate) use curvature::solve;
 use joint::Joint;
 use single::Descent;
 
-/// Above this many weights factors and curvatures cost more than passes save.
+/// Above this many weights factors and curvatures cost more than passes save. `conjugate.rs` says where there are steps without them.
 pub(crate) const MOST_WEIGHTS: usize = 256;
 
 /// Above this many features in all, stored or not, a step takes longer than a caller may want to wait.
@@ -75,6 +77,9 @@ const ROUGH: f64 = 0.3;
 
 /// With 60, a class of covtype15k at lambda = 1e-6 did not get there, and ascent took four times as long to.
 const MOST_STEPS: usize = 100;
+
+/// Of those without factors 5 to 10 are enough where they are worth while.
+const MOST_LONG_STEPS: usize = 20;
 
 /// What part of the tolerance is as good as nothing, and how many steps may begin at such a gap. Where features are large and
 /// lambda is small the last bits of the dual variables move their image by more than the tolerance, and whether a step meets it
@@ -112,10 +117,10 @@ impl Pace {
         Pace { mu, slack, fall, at_this_mu: 0, damping, steps: 0, exact: 0 }
     }
 
-    /// Whether there is another step.
-    fn begins(&mut self) -> bool {
+    /// Whether there is another step, where there may be so many.
+    fn begins(&mut self, most: usize) -> bool {
         self.steps += 1;
-        self.steps <= MOST_STEPS
+        self.steps <= most
     }
 
     /// Whether only roundings are left of the gap, where `wanted` would do, for too long.
@@ -245,9 +250,13 @@ impl Search {
         Descent::new(loss, data, w, gap, free).map(|descent| Search::Single(Box::new(descent)))
     }
 
-    /// Whether it began at w = 0, wherever ascent was: another one like it will find the same.
-    pub(crate) fn is_from_nothing(&self) -> bool {
-        matches!(self, Search::Joint(joint) if joint.from_nothing)
+    /// Whether another one like it is not to be made where this one finds nothing: it began at w = 0, wherever ascent was, and will
+    /// find the same, or takes as long as dozens of epochs.
+    pub(crate) fn is_for_once(&self) -> bool {
+        match self {
+            Search::Joint(joint) => joint.from_nothing,
+            Search::Single(descent) => descent.by_products(),
+        }
     }
 
     /// A step; says whether another is worth while: until the gap is at most `tol` of the objective,

@@ -250,6 +250,8 @@ impl<'a, S: Scalar> Shapley<'a, S> {
         same_features(self.n_features, x.n_features())?;
         x.check_range(&rows)?;
         check_out(&[rows.len(), self.n_features, self.outputs], out.len())?;
+        // There are no others.
+        let steps = steps.start..steps.end.min(self.steps());
         if steps.is_empty() {
             return Ok(());
         }

@@ -1,5 +1,8 @@
 //! The simplex `{p : p >= 0, sum p = size}`: probabilities, where the size is 1.
 
+/// Entries that are so many times the size are brought near 0 first.
+const LARGE: f64 = 1e6;
+
 /// Replaces `p` by the nearest point of the simplex, in the Euclidean norm; `size >= 0`.
 ///
 /// The nearest point is `max(p - tau, 0)` for the one tau that makes the sum right. It is at least
@@ -7,7 +10,12 @@
 /// those that cannot be positive, and tau is computed from the others, until nothing changes
 /// (Michelot 1986): at most `p.len()` times; in practice a few.
 pub(crate) fn project(p: &mut [f64], size: f64) {
-    let largest = p.iter().fold(f64::NEG_INFINITY, |most, &p| if p > most { p } else { most });
+    let mut largest = p.iter().fold(f64::NEG_INFINITY, |most, &p| if p > most { p } else { most });
+    if largest.abs() > LARGE * size {
+        // All entries less the same have the same nearest point, and the size would be a rounding of these.
+        p.iter_mut().for_each(|p| *p -= largest);
+        largest = 0.0;
+    }
     let tau = level(p, largest - size, -size, 0);
     for p in p {
         let above = *p - tau;

@@ -126,8 +126,11 @@ impl<S: Scalar> Span<S> {
     /// are not finite.
     ///
     /// # Panics
-    /// If a row is not there, or `out` ends in the midst of the features of one.
+    /// If a row is not there or has [other features](Span::check_features), or `out` ends in the midst of the features of one.
     pub fn features(&self, x: &Matrix<'_, S>, rows: &[usize], out: &mut [S]) {
+        if let Err(error) = self.check_features(x.n_features()) {
+            panic!("{error}");
+        }
         let rank = self.dimension();
         let stride = rank.next_multiple_of(WIDTH);
         let task = |_: usize, (rows, out): &mut (&[usize], &mut [S])| {

@@ -155,7 +155,12 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
         let s = params.t0 + t as f64;
         if plain && !hypothesis.is_zero() {
             if s > 0.0 {
-                hypothesis.rebase(params.schedule.eta(params.lambda, s));
+                let eta = params.schedule.eta(params.lambda, s);
+                if eta == 0.0 {
+                    let want = "so small that lambda (t0 + t) is finite";
+                    return Err(Error::parameter("lambda", params.lambda, want));
+                }
+                hypothesis.rebase(eta);
             } else {
                 // As the first step would: it shrinks w by all of it.
                 hypothesis.scale(0.0);

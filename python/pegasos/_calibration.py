@@ -112,8 +112,11 @@ class Calibration:
             columns = expit(scores)
         elif self.method == "sigmoid":
             a, b = np.array(self.parts).T
+            # In place, as are the sums below: of many classes it is the memory that takes the time.
             with np.errstate(over="ignore"):
-                columns = expit(-(a * scores + b))
+                columns = a * scores
+                columns += b
+            expit(np.negative(columns, out=columns), out=columns)
         else:
             each = zip(scores.T, self.parts, strict=True)
             columns = np.stack([np.interp(column, *steps) for column, steps in each], axis=1)
@@ -122,7 +125,10 @@ class Calibration:
         if self.pairs:
             return _coupled(columns, self.n_classes)
         total = columns.sum(axis=1, keepdims=True)
-        return np.where(total > 0.0, columns, 1.0) / np.where(total > 0.0, total, self.n_classes)
+        nothing = ~(total[:, 0] > 0.0)
+        columns[nothing], total[nothing] = 1.0, self.n_classes
+        columns /= total
+        return columns
 
     def state(self) -> dict[str, Any]:
         """What a file needs."""

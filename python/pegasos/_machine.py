@@ -276,8 +276,11 @@ class KernelMachine(_PegasosBase):
             # Of a pair, what speaks for the first speaks against the second.
             first, second = np.triu_indices(len(self.classes_), 1)
             classes = np.zeros((len(self.classes_), coefs.shape[1]))
-            np.add.at(classes, first, coefs)
-            np.subtract.at(classes, second, coefs)
+            # Row by row: `ufunc.at` does one number at a time.
+            for k, of_pair in zip(first, coefs, strict=True):
+                classes[k] += of_pair
+            for k, of_pair in zip(second, coefs, strict=True):
+                classes[k] -= of_pair
             coefs = classes
         codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
         return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)

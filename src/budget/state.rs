@@ -8,6 +8,9 @@ use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 use crate::vectors::{check_coefs, check_norms};
 
+/// Nobody adds as many.
+const MOST: u64 = 1 << 62;
+
 /// All that a [`Budgeted`] holds beside its vectors, in plain parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BudgetedState {
@@ -62,6 +65,12 @@ impl<S: Scalar> Budgeted<S> {
         ])?;
         if n > self.budget.unwrap_or(usize::MAX) {
             return Err(Error::parameter("support", n, "vectors within the budget"));
+        }
+        // They are counted on.
+        for (name, count) in [("added", state.added), ("evicted", state.evicted)] {
+            if count >= MOST {
+                return Err(Error::parameter(name, count, "below 2^62"));
+            }
         }
         state.scale.check()?;
         check_norms(&state.norms)?;

@@ -199,6 +199,8 @@ impl DualEvaluation {
         ascent: &mut DualAscent<L>,
         data: &Examples<'_, S>,
     ) -> Result<Certificate, Error> {
+        // Others than those of the rows that were taken in, maybe.
+        data.check_labels(ascent.loss.classes())?;
         // The norm that w was made with; nothing has moved it since.
         let square = ascent.lambda / 2.0 * self.w.norm2();
         if let Some(balance) = self.balance.take() {

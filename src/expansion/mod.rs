@@ -539,6 +539,16 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         (self.self_kernel(i, x) * coef.iter().map(|c| c * c).sum::<f64>()).sqrt()
     }
 
+    /// Who learns on carries it along, so it must be known.
+    fn carry_norm(&mut self, _wanted: bool) {
+        self.measure();
+    }
+
+    /// Of kernels that are not positive a norm may be 0, or less, where w is not.
+    fn is_zero(&self) -> bool {
+        self.v.iter().all(|v| *v == S::default())
+    }
+
     /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
     fn norm2_afresh(&self) -> f64 {
         if self.scale.norm2.is_nan() { self.square() } else { self.norm2() }

@@ -85,6 +85,10 @@ impl<S: Scalar> Expansion<S> {
             }
         }
         self.scale = state.scale;
+        if self.scale.norm2 == 0.0 && !self.is_zero() && !self.vectors.are_columns() {
+            // Left out: computed where somebody asks.
+            self.scale.norm2 = f64::NAN;
+        }
         Ok(())
     }
 }

@@ -17,21 +17,40 @@ use crate::trainer::Trainer;
 /// letter took up to twice as long, with 7 some of usps a third longer.
 const SOON: f64 = 10.0;
 
+/// And in so many, of many features: there a pass or two promise much that is not kept. Of tables that ascent took 40 to 90 epochs
+/// of, the first five promised 4 to 8 more.
+const AT_ONCE: f64 = 3.0;
+
 /// A leap that takes as long as so many epochs is cheap. Dearer ones begin better where some epochs have led: of usps, 34 by the
 /// count, leaps that came first took 1.2 to 3 times as long in all, of digits, 12, up to 1.3 times.
 const CHEAP: f64 = 10.0;
+
+/// One that takes as long as so many is tried late: of standardised digits (784 features) dual ascent is there by then.
+const DEAR: f64 = 90.0;
+const LATE: usize = 20;
 
 /// How many rows tell how long steps are.
 const SAMPLE: usize = 1024;
 
 /// After how many epochs of dual ascent a leap may be due that takes as long as so many.
 pub(super) fn leap_after(epochs: f64) -> usize {
-    if epochs <= CHEAP { SHORT_LEAP_AFTER } else { LEAP_AFTER }
+    if epochs <= CHEAP {
+        SHORT_LEAP_AFTER
+    } else if epochs > DEAR && epochs.is_finite() {
+        LATE
+    } else {
+        LEAP_AFTER
+    }
 }
 
 /// Whether dual ascent will be there before a leap is that takes as long as so many epochs.
 pub(super) fn is_soon<L: Loss>(ascent: &DualAscent<L>, epochs: f64, tol: f64) -> bool {
-    ascent.epochs_to(tol) <= if epochs <= CHEAP { epochs } else { SOON }
+    let soon = match epochs {
+        epochs if epochs <= CHEAP => epochs,
+        _ if ascent.has_many_features() => AT_ONCE,
+        _ => SOON,
+    };
+    ascent.epochs_to(tol) <= soon
 }
 
 /// Whether a leap of a trainer's problem comes first of all. Where `||x||^2` is q times `lambda n`, steps of single examples are
@@ -81,6 +100,7 @@ impl<S: Scalar, L: Loss + Send> LinearProblems<S, L> {
         let go_on = |_, (part, (leap, over)): &mut (&mut Part<S, L>, &mut Leap)| {
             match (&mut *leap, &part.dual) {
                 (Some(begun), Some(dual)) => {
+                    data.check_labels(part.trainer.loss().classes())?;
                     *over = !dual.leap_on(data, begun, tol);
                     if *over {
                         part.land(data, leap.take(), wanted)?;

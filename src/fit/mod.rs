@@ -24,7 +24,7 @@
 //!   where steps that long would have the squared hinge swing ever wider;
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and will be for
-//!   long at the pace of the last pass, and there are few features, a leap
+//!   long at the pace of the last pass, and there are few features, or rows spread evenly over many, a leap
 //!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on. With squared hinge and logistic loss a leap takes few steps; where
 //!   these cost little beside an epoch, it is due after [`SHORT_LEAP_AFTER`], and comes first of all where `lambda n` is so far
 //!   below `||x||^2` that epochs would take longer.
@@ -129,6 +129,8 @@ enum State {
 pub(crate) struct Course {
     policy: Policy,
     state: State,
+    /// Whether what comes before the first epoch is done.
+    begun: bool,
     /// Epochs so far, and those of dual ascent among them.
     epochs: usize,
     climbed: usize,
@@ -161,6 +163,7 @@ impl Course {
         Course {
             policy,
             state: State::Start,
+            begun: false,
             epochs: 0,
             climbed: 0,
             ascending: false,
@@ -181,6 +184,15 @@ impl Course {
     /// The last event.
     pub(crate) fn event(&self) -> Event {
         self.event
+    }
+
+    /// That of a copy of the problems, which has nothing of an epoch of Pegasos that is under way: it begins anew.
+    fn copy(&self) -> Self {
+        let mut copy = self.clone();
+        if copy.state == State::Epoch {
+            (copy.state, copy.epochs) = (State::Start, copy.epochs - 1);
+        }
+        copy
     }
 
     /// It is enough, after the epoch at hand if there is one. What is not known of the end is still evaluated.
@@ -213,8 +225,9 @@ impl Course {
         match self.state {
             State::Over(outcome) => Ok(Progress::Over(outcome)),
             State::Start => {
-                if self.epochs == 0 && !self.ascending {
+                if !self.begun {
                     self.begin(problem, data)?;
+                    self.begun = true;
                     if self.state == State::Leap {
                         return Ok(Progress::Going { rows: 0, anew: true });
                     }
@@ -522,12 +535,19 @@ impl Course {
 /// assert!(w.weights()[0] < 0.0);
 /// # Ok::<(), pegasos::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Fit<P> {
     problem: P,
     course: Course,
     /// Rows and features of the data that it began with.
     shape: Option<(usize, usize)>,
+}
+
+impl<P: Clone> Clone for Fit<P> {
+    /// A copy. An epoch of Pegasos that is under way begins anew there, from what the trainers have learned.
+    fn clone(&self) -> Self {
+        Fit { problem: self.problem.clone(), course: self.course.copy(), shape: self.shape }
+    }
 }
 
 impl<P> Fit<P> {

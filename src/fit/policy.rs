@@ -85,7 +85,7 @@ impl Policy {
 /// What is known after an epoch, or after a step of dual ascent with kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// The mean loss, as the epoch met it.
+    /// The mean loss, as the epoch met it; of dual ascent an estimate, which is too high where much has moved.
     pub loss: f64,
     /// The objective and its bound, summed over the problems; NaN where they were not evaluated.
     pub certificate: Certificate,

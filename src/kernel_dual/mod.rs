@@ -48,7 +48,7 @@ mod working;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::Matrix;
+use crate::data::{Matrix, same_features};
 use crate::error::Error;
 use crate::examples::Examples;
 use crate::expansion::Expansion;
@@ -388,9 +388,15 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.problems.iter().map(move |part| self.bounded(part.sums.certificate(n)))
     }
 
+    /// Refuses rows of another number, or of other features.
+    fn check(&self, data: &Examples<'_, S>) -> Result<(), Error> {
+        data.check_len(self.len())?;
+        same_features(self.n_features, data.rows().n_features())
+    }
+
     /// Brings the round at hand, if there is one, to its end, so that the scores are those of w(a).
     fn finish(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
-        data.check_len(self.len())?;
+        self.check(data)?;
         while self.go_on(data, data.len())? {}
         Ok(())
     }

@@ -62,7 +62,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         data: &Examples<'_, S>,
         tol: Option<f64>,
     ) -> Result<Vec<(usize, Vec<u32>)>, Error> {
-        data.check_len(self.len())?;
+        self.check(data)?;
         let n = self.len() as f64;
         let there =
             |sums: Sums| tol.is_none_or(|tol| sums.gap / n <= tol * sums.certificate(n).primal);

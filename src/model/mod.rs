@@ -471,17 +471,21 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`scores`](Model::scores), and where there are not as many labels as rows.
+    /// Those of [`scores`](Model::scores), and where there are not as many labels as rows, or they are of another kind than
+    /// the model's: 1 is not 1.0.
     pub fn accuracy<'a, L>(&self, x: impl Into<Rows<'a>>, labels: &[L]) -> Result<f64, Error>
     where
         L: Clone + Into<Label>,
     {
         let guess = self.predict(x)?;
         check_lengths(&[("labels", labels.len(), guess.len())])?;
-        let right = guess
-            .iter()
-            .zip(labels)
-            .filter(|(guess, label)| **guess == &Into::<Label>::into((*label).clone()));
+        let labels: Vec<Label> = labels.iter().cloned().map(Into::into).collect();
+        let kind = std::mem::discriminant::<Label>;
+        if let Some(label) = labels.iter().find(|label| kind(label) != kind(&self.labels[0])) {
+            let want = format_args!("the kind of the model's, as {:?}", self.labels[0]);
+            return Err(Error::shape("labels", want, format_args!("{label:?}")));
+        }
+        let right = guess.iter().zip(&labels).filter(|(guess, label)| **guess == *label);
         Ok(right.count() as f64 / guess.len().max(1) as f64)
     }
 }

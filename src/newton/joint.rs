@@ -5,7 +5,7 @@
 //! outputs, and steps cost O((outputs d)^3) for the factors.
 
 use super::curvature::{Features, summed};
-use super::{FIRST_MU, LARGEST, Pace, Place, Point, first_mu, inner, solve};
+use super::{FIRST_MU, LARGEST, MOST_STEPS, Pace, Place, Point, first_mu, inner, solve};
 use crate::examples::Examples;
 use crate::linear::Linear;
 use crate::loss::Loss;
@@ -123,7 +123,7 @@ impl Joint {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> bool {
-        self.pace.begins() && self.try_step(loss, lambda, data, tol) == Some(true)
+        self.pace.begins(MOST_STEPS) && self.try_step(loss, lambda, data, tol) == Some(true)
     }
 
     fn try_step<L: Loss, S: Scalar>(

@@ -1,8 +1,10 @@
 //! Of one output.
 
+use super::conjugate;
 use super::curvature::{Features, epochs_of_a_step, summed};
 use super::{
-    LARGEST, MOST_WEIGHTS, Pace, Place, Point, add_to_side, factors, first_mu, inner, solve,
+    LARGEST, MOST_LONG_STEPS, MOST_STEPS, MOST_WEIGHTS, Pace, Place, Point, add_to_side, factors,
+    first_mu, inner, solve,
 };
 use crate::examples::Examples;
 use crate::linear::Linear;
@@ -17,6 +19,11 @@ const FEW_STEPS: f64 = 6.0;
 /// where nothing is smoothed: it squares the gap. Where labels are all but noise, predictions still change below a gap of 1e-4: of
 /// Hastie's shells, 4,200 rows of 10 features, 52.6 % were right after a linear fit, 53.3 after one more step, 53.5 at the optimum.
 const QUICK: usize = 1 << 17;
+
+/// Whether a loss has curvature of its own, so that nothing is smoothed.
+fn is_curved<L: Loss>(loss: &L) -> bool {
+    loss.hinge_sign(0, 0).is_none()
+}
 
 /// A descent under way.
 #[derive(Clone, Debug)]
@@ -51,13 +58,16 @@ impl Descent {
         features: usize,
     ) -> bool {
         let size = data.len().saturating_mul(features);
-        let fits = features <= MOST_WEIGHTS && size <= LARGEST && !data.is_empty();
-        fits && loss.smoothed(0.0, 0, 1.0).is_some()
+        let smoothed = !data.is_empty() && loss.smoothed(0.0, 0, 1.0).is_some();
+        if features <= MOST_WEIGHTS {
+            return smoothed && size <= LARGEST;
+        }
+        smoothed && is_curved(loss) && conjugate::epochs(data, features).is_finite()
     }
 
     /// Whether there is one, and it takes few steps, as the loss has curvature of its own: nothing is smoothed then.
     fn is_short<L: Loss, S: Scalar>(loss: &L, data: &Examples<'_, S>, features: usize) -> bool {
-        loss.hinge_sign(0, 0).is_none() && Descent::exists(loss, data, features)
+        is_curved(loss) && Descent::exists(loss, data, features)
     }
 
     /// About how many epochs of dual ascent take as long, where few steps do; infinite elsewhere.
@@ -66,8 +76,18 @@ impl Descent {
         data: &Examples<'_, S>,
         features: usize,
     ) -> f64 {
-        let short = Descent::is_short(loss, data, features);
-        if short { FEW_STEPS * epochs_of_a_step(data, features) } else { f64::INFINITY }
+        if !Descent::is_short(loss, data, features) {
+            f64::INFINITY
+        } else if features <= MOST_WEIGHTS {
+            FEW_STEPS * epochs_of_a_step(data, features)
+        } else {
+            conjugate::epochs(data, features)
+        }
+    }
+
+    /// Whether steps are by conjugate gradients.
+    pub(super) fn by_products(&self) -> bool {
+        self.shape.n_features() > MOST_WEIGHTS
     }
 
     /// Begins at `w`, whose relative gap is about so large; `None` where there is [none](Descent::exists).
@@ -140,7 +160,8 @@ impl Descent {
         data: &Examples<'_, S>,
         tol: f64,
     ) -> bool {
-        self.pace.begins() && self.try_step(loss, lambda, data, tol) == Some(true)
+        let most = if self.by_products() { MOST_LONG_STEPS } else { MOST_STEPS };
+        self.pace.begins(most) && self.try_step(loss, lambda, data, tol) == Some(true)
     }
 
     fn try_step<L: Loss, S: Scalar>(
@@ -237,25 +258,71 @@ impl Descent {
             self.let_mu_fall(loss, lambda, data, gap / (tol * primal));
             return Some(true);
         }
-        let mut matrix = vec![0.0; d * d];
-        (0..d).for_each(|j| matrix[j * d + j] = lambda);
-        let curved = curvature.iter().filter(|c| **c > 0.0).count();
-        let stride = curved.div_ceil(summed(curved, d)).max(1);
-        let some = (0..n).filter(|&i| curvature[i] > 0.0).step_by(stride);
-        let weighed = some.map(|i| (i, curvature[i] * stride as f64));
-        let constant = self.constant;
-        let of = Features { weights: d, stored: features, constant, mean: self.centre() };
-        of.add_curvature(data, weighed, &mut matrix);
-        // Features that no example on the ramp has seem flat, and are not.
-        (0..d).for_each(|j| matrix[j * d + j] += self.pace.damping * mean * self.squares[j]);
         let gradient: Vec<f64> = away.iter().map(|v| lambda * v).collect();
-        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        solve(&mut matrix, d, &mut direction)?;
+        // Features that no example on the ramp has seem flat, and are not.
+        let diagonal: Vec<f64> =
+            self.squares.iter().map(|square| lambda + self.pace.damping * mean * square).collect();
+        let direction = self.direction(data, &curvature, &diagonal, &gradient)?;
         let along = self.dots(data, &direction)?;
         let first = inner(&gradient, &direction);
         let t = self.go(loss, lambda, data, (&direction, &along), Some(first));
         self.pace.has_gone(t);
         Some(true)
+    }
+
+    /// About minus the inverse of the curvature, that of the examples and of this diagonal, times the gradient.
+    fn direction<S: Scalar>(
+        &self,
+        data: &Examples<'_, S>,
+        curvature: &[f64],
+        diagonal: &[f64],
+        gradient: &[f64],
+    ) -> Option<Vec<f64>> {
+        let (d, features, constant) = (self.place.w.len(), self.shape.n_features(), self.constant);
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        if self.by_products() {
+            let mean = curvature.iter().sum::<f64>();
+            let whole: Vec<f64> =
+                diagonal.iter().zip(&self.squares).map(|(d, square)| d + mean * square).collect();
+            return Some(conjugate::solve(data.len() * d, &whole, &direction, |v| {
+                let mut out: Vec<f64> = diagonal.iter().zip(v).map(|(d, v)| d * v).collect();
+                self.add_products(data, curvature, v, &mut out);
+                out
+            }));
+        }
+        let mut matrix = vec![0.0; d * d];
+        let curved = curvature.iter().filter(|c| **c > 0.0).count();
+        let stride = curved.div_ceil(summed(curved, d)).max(1);
+        let some = (0..data.len()).filter(|&i| curvature[i] > 0.0).step_by(stride);
+        let weighed = some.map(|i| (i, curvature[i] * stride as f64));
+        let of = Features { weights: d, stored: features, constant, mean: self.centre() };
+        of.add_curvature(data, weighed, &mut matrix);
+        (0..d).for_each(|j| matrix[j * d + j] += diagonal[j]);
+        solve(&mut matrix, d, &mut direction)?;
+        Some(direction)
+    }
+
+    /// Adds the curvature of the examples times `v`: `c <v, x> x` of every one.
+    fn add_products<S: Scalar>(
+        &self,
+        data: &Examples<'_, S>,
+        curvature: &[f64],
+        v: &[f64],
+        out: &mut [f64],
+    ) {
+        let features = self.shape.n_features();
+        let bias = self.bias(v);
+        let mut sum = 0.0;
+        for (i, c) in curvature.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+            let row = data.rows().row(i);
+            let c = c * (row.dot(&v[..features]) + bias);
+            row.add_times(c, &mut out[..features]);
+            sum += c;
+        }
+        if let Some(mean) = self.centre() {
+            out.iter_mut().zip(mean).for_each(|(o, m)| *o -= sum * m);
+        }
+        out[features..].iter_mut().for_each(|b| *b += sum * self.constant);
     }
 
     /// The dual point at the scores, and the curvature of every example: the mean loss, without smoothing, and the mean of the
@@ -379,11 +446,17 @@ impl Descent {
         self.mean.as_deref().filter(|_| self.centred)
     }
 
+    /// What the constant feature adds to all `<v, x_i>`, and what features are measured from takes off them.
+    fn bias(&self, v: &[f64]) -> f64 {
+        let features = self.shape.n_features();
+        let bias: f64 = v[features..].iter().map(|b| b * self.constant).sum();
+        bias - self.centre().map_or(0.0, |mean| inner(mean, &v[..features]))
+    }
+
     /// `<v, x_i>` for every example.
     fn dots<S: Scalar>(&self, data: &Examples<'_, S>, v: &[f64]) -> Option<Vec<f64>> {
         let features = self.shape.n_features();
-        let bias: f64 = v[features..].iter().map(|b| b * self.constant).sum();
-        let bias = bias - self.centre().map_or(0.0, |mean| inner(mean, &v[..features]));
+        let bias = self.bias(v);
         let mut out = Vec::with_capacity(data.len());
         let mut rows = 0..data.len();
         let mut order = Ahead::new(&mut rows);
@@ -401,6 +474,7 @@ mod tests {
 
     use super::*;
     use crate::data::Dense;
+    use crate::dual::DualAscent;
     use crate::loss::{AnyLoss, Binary, Hinge};
 
     /// However few variables a step has moved: with a free intercept and without, weights of 0 and rows that overflow there.
@@ -463,5 +537,33 @@ mod tests {
                 assert!((optimum - found).abs() <= 1e-6 * optimum, "{optimum} {found}");
             }
         }
+    }
+
+    /// Of many features that rows spread over evenly a leap finds the optimum of a loss with curvature, and nothing of the hinge, nor
+    /// where rows are few.
+    #[test]
+    fn many_features_need_no_factors() {
+        let (n, d) = (1300, MOST_WEIGHTS + 20);
+        let mut rng = Pcg64::new(7, 8);
+        let mut draw = || (rng.next_u32() as f64 - rng.next_u32() as f64) / 2e9;
+        let x: Vec<f64> = (0..n * d).map(|_| draw()).collect();
+        let y: Vec<u32> = x.chunks(d).map(|x| u32::from(x[0] + x[1] + draw() > 0.0)).collect();
+        let weight: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+        let leap = |loss: AnyLoss, constant: f64, n: usize| {
+            let x = Dense::new(&x[..n * d], n, d).unwrap();
+            let data = Examples::new(x, &y[..n], Some(&weight[..n])).unwrap();
+            let loss = Binary { loss, positive: 1 };
+            let mut dual = DualAscent::new(loss, 1.0 / n as f64, n, d, constant).unwrap();
+            let found = dual.leap(&data, 1e-6).unwrap();
+            (found, dual.certificate(&data).unwrap().relative_gap())
+        };
+        for loss in [AnyLoss::SquaredHinge, AnyLoss::Logistic] {
+            for constant in [0.0, 3.0] {
+                let (found, gap) = leap(loss, constant, n);
+                assert!(found && gap <= 1e-6, "{loss:?}: {gap:e}");
+            }
+            assert!(!leap(loss, 1.0, 1000).0);
+        }
+        assert!(!leap(AnyLoss::Hinge, 1.0, n).0);
     }
 }

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -461,3 +462,20 @@ def test_a_refit_of_too_few_rows_that_count_leaves_no_probabilities(noisy):
         model.refit(X, y, weight)
     with pytest.raises(NotFittedError):
         model.predict_proba(X)
+
+
+def test_probabilities_of_many_classes_take_one_table_beside_the_scores():
+    scores = np.random.default_rng(0).normal(size=(20_000, 30))
+    scores[3] = -1e6  # No class has a probability.
+    calibration = Calibration.of_log_loss(30)
+    before = scores.copy()
+    tracemalloc.start()
+    try:
+        found = calibration.probabilities(scores)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * scores.nbytes
+    np.testing.assert_array_equal(scores, before)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_allclose(found[3], 1 / 30)

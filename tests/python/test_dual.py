@@ -11,7 +11,9 @@ import pytest
 from conftest import INTERRUPT, every_pair, papers_linear
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from pegasos import PegasosClassifier, load, save
 
@@ -577,3 +579,19 @@ def test_leaps_lose_nothing_where_rows_are_large(loss):
         losses *= losses
     assert model.objective_ == pytest.approx(model.alpha_ / 2.0 * (w @ w + b * b) + losses.mean(), rel=1e-6)
     assert np.isfinite(model.duality_gap_)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False, "free"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_features_that_rows_spread_over(loss, fit_intercept, dtype):
+    """Dual ascent alone leaves a gap of percents after a hundred epochs: every example has a little to say in every other's score."""
+    X, y = make_classification(3000, 500, n_informative=60, n_redundant=60, flip_y=0.1, random_state=0)
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    model = PegasosClassifier(loss, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+    assert model.n_iter_ <= 20 and model.duality_gap_ <= 1e-3 * model.objective_
+    objective = model.objective_
+    tol = 1e-5 if dtype == np.float32 else 1e-9
+    model.set_params(tol=tol).fit(X, y)
+    assert model.duality_gap_ <= tol * model.objective_
+    assert model.objective_ <= objective <= model.objective_ * (1 + 1e-3)

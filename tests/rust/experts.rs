@@ -202,3 +202,23 @@ fn one_mixture_at_a_time() {
     let error = Trainer::new(w, joint(3), params).unwrap_err();
     assert_eq!(error.to_string(), "w must have one output on the simplex, got 3");
 }
+
+/// However long a step is, what it leads to are probabilities.
+#[test]
+fn weights_after_huge_steps_are_probabilities() {
+    let x = [0.5, 0.25, 0.125, -1.0, 1.0, 0.0_f64];
+    let data =
+        pegasos::Examples::new(pegasos::Dense::new(&x, 2, 3).unwrap(), &[0; 2], None).unwrap();
+    for eta0 in [1.0, 1e6, 1e17, 1e300] {
+        let schedule = pegasos::Schedule::Constant { eta0 };
+        let params = pegasos::Params { lambda: 0.0, schedule, ..pegasos::Params::default() };
+        let w = pegasos::Linear::<f64>::new(1, 3, 0.0).unwrap();
+        let mut trainer =
+            pegasos::Trainer::new(w, pegasos::Cost, params.within(pegasos::Simplex)).unwrap();
+        for i in [0, 1] {
+            trainer.run(&data, [i]).unwrap();
+            let sum: f64 = trainer.hypothesis().weights().iter().sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{eta0:e}: {sum}");
+        }
+    }
+}

@@ -261,3 +261,61 @@ fn pairs_are_refitted_alone() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// What predicts learns on as what it is: a w that is not 0 has a norm, wherever it comes from.
+#[test]
+fn what_is_handed_out_learns_on() {
+    use pegasos::{
+        Average, Expansion, ExpansionState, Fit, LinearProblems, LinearState, Matrix, Policy,
+    };
+    let x = [1.0, 0.5, -1.0, 0.25, 0.5, -2.0, -0.5, 1.0_f64];
+    let rows = pegasos::Dense::new(&x, 4, 2).unwrap();
+    let data = pegasos::Examples::new(rows, &[1, 0, 1, 0], None).unwrap();
+    let params = pegasos::Params { lambda: 0.1, ..pegasos::Params::default() };
+    let hinge = pegasos::Binary { loss: pegasos::Hinge, positive: 1 };
+    let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-12 * b.abs(), "{a} {b}");
+
+    let w = pegasos::Linear::<f64>::new(1, 2, 1.0).unwrap();
+    let trainer = pegasos::Trainer::new(w, hinge, params).unwrap();
+    let mut fit = Fit::new(LinearProblems::from(trainer), Policy::default());
+    fit.run(&data).unwrap();
+    let mut problems = fit.into_problem();
+    let (all, own) = (problems.result().unwrap(), problems.results().unwrap().remove(0));
+    let state = LinearState {
+        v: own.weights(),
+        b: own.intercepts(),
+        constant: 1.0,
+        ..LinearState::default()
+    };
+    let restored = pegasos::Linear::from_state(2, state).unwrap();
+    for w in [&*all, &restored] {
+        near(w.norm2(), own.norm2());
+        let mut trainer = pegasos::Trainer::resume(w.clone(), hinge, params, 1000).unwrap();
+        trainer.keep_ledger(4);
+        assert!(trainer.ledger().is_none());
+        trainer.run(&data, [0]).unwrap();
+        // A thousandth of it is gone, and no more than one step came.
+        assert!((trainer.hypothesis().weights()[0] - own.weights()[0]).abs() < 0.05);
+    }
+
+    let rbf = pegasos::Kernel::Rbf { gamma: 1.0 };
+    let w = Expansion::<f64>::new(rbf, 1, 2).unwrap();
+    let averaged = pegasos::Params { average: Average::Uniform, ..params };
+    let mut trainer = pegasos::Trainer::new(w, hinge, averaged).unwrap();
+    trainer.run(&data, 0..4).unwrap();
+    let mean = trainer.result();
+    trainer.jump(mean.clone(), 5).unwrap();
+    trainer.run(&data, 0..4).unwrap();
+    pegasos::Trainer::resume(mean, hinge, params, 4).unwrap().run(&data, 0..4).unwrap();
+
+    let state = ExpansionState { v: vec![5.0; 4], counts: vec![1; 4], ..ExpansionState::default() };
+    let mut w = Expansion::<f64>::new(rbf, 1, 2).unwrap();
+    w.restore(&Matrix::from(rows), None, &state).unwrap();
+    let mut trainer = pegasos::Trainer::resume(w, hinge, params, 1000).unwrap();
+    trainer.keep_ledger(4);
+    assert!(trainer.ledger().is_none() && trainer.hypothesis().norm2() > 1.0);
+    trainer.run(&data, [0]).unwrap();
+    let mut coef = [0.0];
+    trainer.hypothesis().coef(3, &mut coef);
+    assert!((coef[0] - 5.0).abs() < 0.05, "{coef:?}");
+}

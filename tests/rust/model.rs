@@ -537,3 +537,12 @@ fn files_for_python_are_what_is_trained() {
         assert!((rate(&stored) - rate(&model)).abs() <= 0.1, "{name}");
     }
 }
+
+#[test]
+fn accuracy_is_about_labels_of_one_kind() {
+    let x = pegasos::Dense::new(&[-2.0, -1.0, 1.0, 3.0], 4, 1).unwrap();
+    let model = pegasos::Classifier::default().fit(x, &[0.0, 0.0, 1.0, 1.0]).unwrap();
+    assert_eq!(model.accuracy(x, &[0.0, 0.0, 1.0, 1.0]).unwrap(), 1.0);
+    assert!(model.accuracy(x, &[0, 0, 1, 1]).unwrap_err().to_string().starts_with("labels must"));
+    assert!(model.accuracy(x, &["0", "0", "1", "1"]).is_err());
+}

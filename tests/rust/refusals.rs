@@ -577,3 +577,72 @@ fn what_is_said_to_survive_does() {
     }
     assert!(survived > 500 && smooth_survived > 250, "{survived}, {smooth_survived}");
 }
+
+/// Other data, in the middle or at the end: an error, no panic and no answer.
+#[test]
+fn other_data_are_refused_at_any_time() {
+    let x: Vec<f64> = (0..60).map(|i| f64::from(i * i % 11) - 5.0).collect();
+    let y: Vec<u32> = (0..20).map(|i| i % 2).collect();
+    let data = Examples::new(Dense::new(&x, 20, 3).unwrap(), &y, None).unwrap();
+    let narrow = Examples::new(Dense::new(&x[..40], 20, 2).unwrap(), &y, None).unwrap();
+    let strange = Examples::new(Dense::new(&x, 20, 3).unwrap(), &[9; 20], None).unwrap();
+    let rbf = Kernel::Rbf { gamma: 0.1 };
+
+    let mut ascent = KernelAscent::new(rbf, HINGE, 0.01, &data, 0).unwrap();
+    let other = "X must have 3 features, got 2";
+    assert_eq!(ascent.solve(&narrow, 1e-3, 10).unwrap_err().to_string(), other);
+    ascent.solve(&data, 1e-3, 1000).unwrap();
+    assert_eq!(ascent.certificate(&narrow).unwrap_err().to_string(), other);
+    assert_eq!(ascent.result(&narrow).unwrap_err().to_string(), other);
+
+    let w = Expansion::new(rbf, 1, 3).unwrap();
+    let mut trainer = Trainer::new(w, HINGE, Params::default()).unwrap();
+    trainer.run(&data, 0..20).unwrap();
+    let mut evaluation = trainer.evaluation(&data).unwrap();
+    assert_eq!(evaluation.add(&trainer, &narrow, 0..20).unwrap_err().to_string(), other);
+
+    let label = "y must lie in 0..2, got 9";
+    let mut ascent = DualAscent::new(joint(2), 1e-3, 20, 3, 0.0).unwrap();
+    assert_eq!(ascent.leap(&strange, 1e-3).unwrap_err().to_string(), label);
+    let mut evaluation = ascent.evaluation::<f64>();
+    evaluation.add(&ascent, &data, 0..20).unwrap();
+    assert_eq!(evaluation.finish(&mut ascent, &strange).unwrap_err().to_string(), label);
+}
+
+#[test]
+#[should_panic(expected = "X must have 3 features, got 2")]
+fn features_of_a_span_are_those_of_its_rows() {
+    let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0_f64];
+    let rows = Dense::new(&x, 2, 3).unwrap().into();
+    let span = Span::new(Kernel::Linear, &rows, &[0]).unwrap();
+    span.features(&Dense::new(&x, 3, 2).unwrap().into(), &[0], &mut [0.0]);
+}
+
+#[test]
+fn numbers_that_overflow_are_refused() {
+    let x = [0.0, 1.0, 2.0, 3.0_f64];
+    let rows = Dense::new(&x, 2, 2).unwrap();
+    // A step of 0 has no inverse.
+    let mut w = Linear::<f64>::new(1, 2, 0.0).unwrap();
+    w.add(0, rows.row(1), &[1.0]);
+    let params = Params { lambda: 1e300, t0: 1e300, ..Params::default() };
+    let error = Trainer::resume(w, HINGE, params, 7).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Parameter { name: "lambda", .. }), "{error}");
+
+    let new = || Budgeted::new(Kernel::Linear, 1, 2, Some(2), Maintenance::Remove).unwrap();
+    let mut w = new();
+    w.add(0, rows.row(0), &[1.0]);
+    w.add(1, rows.row(1), &[1.0]);
+    for (name, added, evicted) in [("added", u64::MAX, 0), ("evicted", 2, u64::MAX)] {
+        let state = pegasos::BudgetedState { added, evicted, ..w.state() };
+        let error = new().restore(&rows.into(), &state).unwrap_err();
+        assert!(error.to_string().starts_with(name), "{error}");
+    }
+
+    let mut w = Expansion::new(Kernel::Rbf { gamma: 1.0 }, 1, 2).unwrap();
+    w.add(0, rows.row(0), &[1.0]);
+    let shapley = pegasos::Shapley::new(&w, None).unwrap();
+    let mut out = [0.0; 2];
+    shapley.add(&rows.into(), 0..1, usize::MAX - 1..usize::MAX, &mut out).unwrap();
+    assert_eq!(out, [0.0; 2]);
+}

@@ -256,3 +256,38 @@ fn a_stopped_leap_lands() {
     let found = stopped_after(12);
     assert!((found - least).abs() < 1e-6 * least, "{found} {least}");
 }
+
+/// The copy of a fit learns from all rows of the epoch that was under way, too, and loses nothing of what shards learned.
+#[test]
+fn a_copy_begins_its_epoch_anew() {
+    let x: Vec<f64> = (0..60).map(|i| f64::from(i % 7) - 3.0 + f64::from(i % 2)).collect();
+    let y: Vec<u32> = x.iter().map(|x| u32::from(*x > 0.0)).collect();
+    let data = Examples::new(pegasos::Dense::new(&x, 60, 1).unwrap(), &y, None).unwrap();
+    let hinge = pegasos::Binary { loss: pegasos::Hinge, positive: 1 };
+    for (shards, tol, max_epochs) in
+        [(1, None, 1), (3, None, 1), (1, Some(1e-2), 50), (3, Some(1e-2), 50)]
+    {
+        let w = pegasos::Linear::<f64>::new(1, 1, 1.0).unwrap();
+        let params = Params { lambda: 0.1, ..Params::default() };
+        let problem = LinearProblems::from(pegasos::Trainer::new(w, hinge, params).unwrap());
+        let solver = Solver::Pegasos;
+        let mut fit =
+            Fit::new(problem, Policy { solver, shards, tol, max_epochs, ..Policy::default() });
+        for _ in 0..3 {
+            fit.advance(&data, 10).unwrap();
+        }
+        let mut copy = fit.clone();
+        let first = loop {
+            if let Progress::Epoch(event) = copy.advance(&data, 10).unwrap() {
+                break event;
+            }
+        };
+        assert!(first.visits == 60 && first.loss.is_finite(), "{shards} {tol:?} {first:?}");
+        let (copy, own) = (copy.run(&data).unwrap(), fit.run(&data).unwrap());
+        assert_eq!(copy.certificate.dual.is_nan(), own.certificate.dual.is_nan());
+        if shards == 3 && tol.is_none() {
+            // Nothing was merged yet.
+            assert_eq!(copy.loss, own.loss);
+        }
+    }
+}
