@@ -168,7 +168,7 @@ def _solve(model: PegasosClassifier, solver: Refit, data: Data, classes: np.ndar
     coefs = np.empty((len(alphas), outputs, data.X.shape[1]), data.X.dtype)
     intercepts = np.empty((len(alphas), outputs))
     objectives, gaps, visits = (np.empty(len(alphas)) for _ in range(3))
-    tol = max(float(model.tol), Refit.ROUNDINGS)
+    tol = max(model.tol or 0.0, Refit.ROUNDINGS)
     short = []
     with bar_of("path", "rows", model.verbose) as bar:
         bar.begin(None)
