@@ -127,7 +127,7 @@ fn labels_that_are_no_classes() -> Result<(), Error> {
         let short = Examples::new(Dense::new(&values, 2, 3)?, &[0, 1], None)?;
         assert!(dual.dual_value(&short).is_nan());
         label(dual.certificate(&wrong).unwrap_err());
-        assert!(!dual.leap(&wrong, 0.1)?);
+        label(dual.leap(&wrong, 0.1).unwrap_err());
         dual.set_lambda(0.2)?;
         label(dual.solve(&wrong, 1e-3, 10, 0).unwrap_err());
         label(dual.run(&wrong, 0..3).unwrap_err());
