@@ -290,10 +290,10 @@ def objective(model, X, y):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("largest", [1e3, 1e12])
 def test_where_nothing_converges_the_best_is_kept(largest, loss, dtype):
-    # So many features that there is no leap, of which few are of any use.
+    # So many features, beside the rows, that there is no leap, of which few are of any use.
     random = np.random.default_rng(0)
-    X = random.normal(size=(2000, 300))
-    y = X[:, :5].sum(axis=1) + random.normal(size=2000) > 0
+    X = random.normal(size=(1100, 300))
+    y = X[:, :5].sum(axis=1) + random.normal(size=1100) > 0
     X *= np.logspace(0, np.log10(largest), 300)
     X = X.astype(dtype)
     params = {"loss": loss, "max_iter": 40, "random_state": 0}

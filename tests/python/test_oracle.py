@@ -546,7 +546,8 @@ def test_shards(loss, shards, batch_size, average, weighted, dtype):
     X, y, weights, order = examples(n=43)
     X, given = X.astype(dtype), weights if weighted else None
     weights = weights if weighted else np.ones(len(y))
-    t0 = oracle.auto_t0(loss, "pegasos", X, weights, 0.3, 1.0)
+    # Of an offset each shard has its part, with which its steps must be as short as those of one learner.
+    t0 = shards * oracle.auto_t0(loss, "pegasos", X, weights, 0.3, 1.0)
     model = model_of(
         order, loss=loss, shards=shards, batch_size=batch_size, average=average, max_iter=4
     )
