@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -63,11 +63,13 @@ class EstimatorBase(BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        for name, value in self.get_params(deep=False).items():
-            # scikit-learn takes them for real numbers like any other; float() does not.
-            real = any(getattr(each, "type", None) is Real for each in self._parameter_constraints.get(name, ()))
-            if real and isinstance(value, Integral) and abs(int(value)) > sys.float_info.max:
-                bits = int(value).bit_length()
+        # scikit-learn takes them for real numbers like any other; float() does not.
+        for name, constraints in self._parameter_constraints.items():
+            value = getattr(self, name, None)
+            if not isinstance(value, int) or abs(value) <= sys.float_info.max:
+                continue
+            if any(getattr(each, "type", None) is Real for each in constraints):
+                bits = value.bit_length()
                 raise ValueError(f"{name} must be a number within double precision, got an int of {bits} bits")
 
     @classmethod

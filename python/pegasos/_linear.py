@@ -249,8 +249,8 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     an example for every class but the first where all are trained jointly (of so many classes 25, and 16 for
     every class that the example is mistaken for; there must be room for 8 for each, all the same); leaps along the way of
     its epochs, with the hinge losses, some 170 for each example that still moves; a leap of Newton's method (at
-    most 256 features, or dense rows that are spread evenly over more) some 60 an example, of classes trained jointly (at most 512 weights of all of them) 50 for each
-    class. A free intercept takes 8 bytes an example, in an evaluation 8 more for each score and 24 a weight.
+    most 256 features, or dense rows that are spread evenly over more) some 60 an example, of classes trained jointly
+    (at most 512 weights of all of them) 50 for each class. A free intercept takes 8 bytes an example, in an evaluation 8 more for each score and 24 a weight.
 
     The certificate needs ``learning_rate="pegasos"``, no projection and another ``sampling`` than
     "replacement". Then ``w`` is ``1/(alpha (t0 + t))`` times the sum of all gradients, so the sum of
