@@ -160,15 +160,26 @@ def test_probabilities_of_every_estimator(estimator, classes, method, noisy, tmp
     assert (model.predict_proba(X_test) != p).any()
 
 
-def test_a_fit_is_calibrated_by_scores_of_other_folds(noisy):
+@pytest.mark.parametrize(
+    ("estimator", "classes", "folds"),
+    [
+        (PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000), 2, 3),
+        (PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000, multi_class="ovr"), 3, 5),
+        (KernelPegasosClassifier(alpha=1e-2, tol=1e-9, multi_class="ovr"), 3, 5),
+        (KernelPegasosClassifier(alpha=1e-2, tol=1e-9), 3, 3),
+    ],
+)
+def test_a_fit_is_calibrated_by_scores_of_other_folds(estimator, classes, folds, noisy):
     X, y = noisy
-    model = PegasosClassifier(calibration="sigmoid", alpha=1e-3, tol=1e-9, max_iter=10_000, random_state=0).fit(X, y % 2)
+    y = y % classes
+    model = clone(estimator).set_params(calibration="sigmoid", random_state=0).fit(X, y)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int64).max, dtype=np.int64))
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed % 2**32)
-    plain = PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000)
-    scores = cross_val_predict(plain, X, y % 2, cv=folds, method="decision_function")
-    want = Calibration.of("sigmoid", scores, y % 2, 2).parts[0]
-    np.testing.assert_allclose(model._calibration.parts[0], want, atol=1e-3)
+    others = StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)
+    pairs = getattr(estimator, "multi_class", "") == "ovo" and classes > 2
+    plain = clone(estimator).set_params(**({"decision_function_shape": "ovo"} if pairs else {}))
+    scores = cross_val_predict(plain, X, y, cv=others, method="decision_function")
+    want = Calibration.of("sigmoid", scores, y, classes, pairs=pairs).parts
+    np.testing.assert_allclose(model._calibration.parts, want, atol=1e-3)
 
 
 def test_as_good_as_scikit_learns():
