@@ -62,7 +62,7 @@ def accuracies(X: np.ndarray, y: np.ndarray, budget: int, gamma: float, *, share
             model, data, n_classes, outputs, placed_by, ALPHAS[0], 2**30, 0, lambda *_: None
         )
         # Whoever has placed the vectors, the coefficients are by the fold's own rows.
-        own = Space(space.solver, data, fold, outputs, ALPHAS[0])
+        own = Space(space.solver, data, fold, outputs)
         for k, alpha in enumerate(ALPHAS):
             scores = own.scores(alpha, 1e-2, 0, lambda *_: None)
             votes = scores[:, 0] if outputs == 1 else scores

@@ -27,13 +27,22 @@ if TYPE_CHECKING:
     from typing import Self
 
 #: The relative gap on the way through several alphas, of which accuracy chooses.
-_ROUGH_PATH = Refit.ROUGHER
+ROUGH_PATH = Refit.ROUGHER
 
 #: How many times as large alphas are by way of which a small one is solved, as long as C is 1 there or more.
 _LARGER = (100.0, 10.0)
 
 #: The fraction of the rows that is held out to choose among several alphas.
 _HELD_OUT = 0.1
+
+
+def larger_alphas(alpha: float, n: int) -> list[float]:
+    """Those by way of which a small one is solved from nothing, each to the gap ``ROUGH_PATH``.
+
+    In trials with 500 vectors, all classes jointly, covtype, where much of the objective is loss, takes a third to a half of the
+    epochs that way, letter and usps up to a third more.
+    """
+    return [alpha * times for times in _LARGER if alpha * times * n <= 1.0]
 
 
 class RefittedMachine(BudgetedMachine):
@@ -220,11 +229,9 @@ class RefittedMachine(BudgetedMachine):
             solver.set_alpha(alpha)
             self.refit_path_ = path
         else:
-            # By way of larger ones: from nothing a small one takes up to twice as long.
-            for larger in _LARGER:
-                if alpha * larger * data.n <= 1.0:
-                    solver.set_alpha(alpha * larger)
-                    solve(data.weight, _ROUGH_PATH)
+            for larger in larger_alphas(alpha, data.n):
+                solver.set_alpha(larger)
+                solve(data.weight, ROUGH_PATH)
             solver.set_alpha(alpha)
         primal, dual, loss, visits, most = solve(data.weight, tol)
         run.solved(primal, dual, loss)
@@ -266,7 +273,7 @@ class RefittedMachine(BudgetedMachine):
             solver.set_alpha(float(alphas[0]) * part, anew=True)
             for i, alpha in enumerate(alphas):
                 solver.set_alpha(float(alpha) * part)
-                solve(of_train, _ROUGH_PATH)
+                solve(of_train, ROUGH_PATH)
                 scores = solver.scores(
                     data.examples, test, threads=thread_count(self.n_jobs)
                 ).reshape(len(test), -1)

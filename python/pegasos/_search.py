@@ -22,6 +22,7 @@ from pegasos._callbacks import Stopped, Tasks
 from pegasos._core import Refit
 from pegasos._data import Data, as_data, rows_of
 from pegasos._progress import NoBar
+from pegasos._refit import ROUGH_PATH, larger_alphas
 from pegasos._run import Run
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Cancelled(Exception):
 class Space:
     """One fold's problem with one set of features, for one alpha after another."""
 
-    def __init__(self, solver: Refit | None, data: Data, fold: Fold, outputs: int, alpha: float) -> None:
+    def __init__(self, solver: Refit | None, data: Data, fold: Fold, outputs: int) -> None:
         weight = np.zeros(data.n)
         # As often as a splitter names them.
         np.add.at(weight, fold.train, 1.0)
@@ -78,17 +79,22 @@ class Space:
             raise ValueError("sample_weight must be > 0 somewhere in the training part of every split")
         self.solver, self.data, self.fold, self.outputs = solver, data, fold, outputs
         self.own = data.weighted(weight)
-        self.alpha = alpha
+        #: That of the dual point at hand; of none, which is where it begins, 0.
+        self.alpha = 0.0
 
     def scores(self, alpha: float, tol: float, seed: int, progress: Callable[[int], object]) -> np.ndarray:
         """Solves for this alpha; the scores of the rows that are held out, (n_test, outputs)."""
         test = np.asarray(self.fold.test, np.int64)
         if self.solver is None:
             return np.zeros((len(test), self.outputs))
-        # The mean loss is over the rows of the part, while the solver counts all.
-        self.solver.set_alpha(alpha * len(self.fold.train) / self.data.n, anew=alpha > self.alpha)
+        n, anew = len(self.fold.train), alpha > self.alpha
+        way = [(larger, max(tol, ROUGH_PATH)) for larger in larger_alphas(alpha, n)] if anew else []
+        for step, gap in [*way, (alpha, tol)]:
+            # The mean loss is over the rows of the part, while the solver counts all.
+            self.solver.set_alpha(step * n / self.data.n, anew=anew)
+            self.solver.solve(self.own.examples, gap, seed, threads=1, progress=progress)
+            anew = False
         self.alpha = alpha
-        self.solver.solve(self.own.examples, tol, seed, threads=1, progress=progress)
         return self.solver.scores(self.data.examples, test, threads=1).reshape(len(test), -1)
 
 
@@ -107,7 +113,7 @@ def linear_solver(model: PegasosClassifier, data: Data, n_classes: int, alpha: f
 def linear_space(model: PegasosClassifier, data: Data, n_classes: int, fold: Fold, alpha: float) -> Space:
     """The space of the rows' own features."""
     outputs = 1 if n_classes == 2 else n_classes
-    return Space(linear_solver(model, data, n_classes, alpha), data, fold, outputs, alpha)
+    return Space(linear_solver(model, data, n_classes, alpha), data, fold, outputs)
 
 
 def kernel_space(
@@ -132,7 +138,7 @@ def kernel_space(
     solver = None
     if trainer.facts.spans:
         solver = Refit(trainer, data.n, alpha, cache, model.multi_class, threads=1)
-    return Space(solver, data, fold, outputs, alpha)
+    return Space(solver, data, fold, outputs)
 
 
 class Held(ClassifierMixin, BaseEstimator):

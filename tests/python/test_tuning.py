@@ -37,7 +37,7 @@ from pegasos import (
     PegasosClassifier,
     PegasosClassifierCV,
 )
-from pegasos._search import Fold, kernel_space, linear_space
+from pegasos._search import Fold, Space, kernel_space, linear_space
 from pegasos._tuning import Task
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
@@ -119,8 +119,9 @@ def test_the_best_estimator_is_a_fit_with_the_best_parameters(small):
     assert (tuned.decision_function(X) == best.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("alphas", [(1e-2, 1e-3), (1e-5,)])
 @pytest.mark.parametrize("kernel", [False, True])
-def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, small):
+def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, alphas, small):
     """Whatever stands in the rows that are held out, and however they are labelled, the model is the same to the last bit."""
     X, y = small
     fold = Fold(np.arange(100, 300), np.arange(100))
@@ -135,7 +136,7 @@ def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, small):
             data, classes = model._examples(X, y, None, None, reset=True)
             model._decided = model._decide(data, 3, stream=False)
             space = kernel_space(model, data, 3, 3, fold, 1e-3, 2**30, 0, lambda *_: None)
-        for alpha in (1e-2, 1e-3):
+        for alpha in alphas:
             space.scores(alpha, 1e-3, 0, lambda *_: None)
         return space.solver.weights()[0]
 
@@ -143,6 +144,29 @@ def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, small):
     others, labels = X.copy(), y.copy()
     others[:100], labels[:100] = 5.0 * X[:100][::-1], (y[:100] + 1) % 3
     assert (weights(others, labels) == before).all()
+
+
+def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
+    X, y = small
+    data, _ = PegasosClassifier()._examples(X, y, None, None, reset=True)
+    steps = []
+    solver = SimpleNamespace(
+        set_alpha=lambda alpha, anew: steps.append((alpha, anew)),
+        solve=lambda examples, tol, *_, **__: steps.append(tol),
+        scores=lambda examples, rows, **_: np.zeros(3 * len(rows)),
+    )
+    # Of half of the rows, which is what alpha is multiplied by.
+    space = Space(solver, data, Fold(np.arange(150), np.arange(150, 300)), 3)
+    for alpha in (1e-5, 1e-6, 1e-3, 1e-2):
+        space.scores(alpha, 0.05, 0, lambda *_: None)
+    first = [(5e-4, True), 0.1, (5e-5, False), 0.1, (5e-6, False), 0.05]
+    then = [(5e-7, False), 0.05, (5e-4, True), 0.05, (5e-3, True), 0.05]
+    got = [pytest.approx(step) for step in steps]
+    assert first + then == got
+    # A gap that is larger than theirs is enough on the way, too.
+    steps.clear()
+    Space(solver, data, space.fold, 3).scores(1e-3 / 1.5, 0.5, 0, lambda *_: None)
+    assert steps == [pytest.approx((1e-2 / 3.0, True)), 0.5, pytest.approx((1e-3 / 3.0, False)), 0.5]
 
 
 def test_labels_that_mean_nothing_score_as_such():
