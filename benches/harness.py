@@ -48,10 +48,13 @@ def papers_kernel(kernel: Any = "rbf", **params: Any) -> KernelPegasosClassifier
 
 
 def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
+    """The processor's name, and what tells makes of one name apart."""
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if "cpu family" not in told:
+        return told.get("model name") or platform.processor()
+    widest = next((name for name in ("avx512f", "avx2") if name in told["flags"].split()), "no AVX2")
+    return f"{told['model name']} (family {told['cpu family']}, model {told['model']}, {widest})"
 
 
 def head(command: str, columns: str, threads: str = "one thread") -> None:
