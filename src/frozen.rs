@@ -59,12 +59,21 @@ impl<S: Scalar> Frozen<S> {
 
     /// Makes ready to score rows of this matrix.
     pub fn scoring<'a>(&'a self, x: &'a Matrix<'a, S>) -> Result<Scoring<'a, S>, Error> {
+        self.scoring_among(x, x.n_features())
+    }
+
+    /// [`scoring`](Frozen::scoring) of rows whose features are some of so many: with the scores that they have among all.
+    pub(crate) fn scoring_among<'a>(
+        &'a self,
+        x: &'a Matrix<'a, S>,
+        n_features: usize,
+    ) -> Result<Scoring<'a, S>, Error> {
         let mut panel = None;
         match self {
             Frozen::Linear(w) => {
                 w.check_features(x.n_features())?;
                 // To lay out all weights must be little beside the products, and where there is no room rows do one by one.
-                let sparse = if x.is_sparse() { x.n_features() / STORED } else { 0 };
+                let sparse = if x.is_sparse() { n_features / STORED } else { 0 };
                 if x.n_rows() >= MANY.max(sparse) {
                     panel = w.panel().ok().flatten();
                 }

@@ -210,8 +210,8 @@ pub use examples::Examples;
 pub use expansion::{Agop, Expansion, ExpansionState, PANEL};
 pub use feasible::{Ball, Feasible, Simplex};
 pub use fit::{
-    Ascent, Event, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem, Progress,
-    Record, Solver, Solving,
+    Ascent, Event, Excerpt, Fit, KernelProblem, LinearProblems, Machine, Outcome, Policy, Problem,
+    Progress, Record, Solver, Solving,
 };
 pub use frozen::{Frozen, Scoring};
 pub use hypothesis::{Combine, Hypothesis, LinearSingle};

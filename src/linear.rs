@@ -12,6 +12,7 @@
 //!   0.98 to 1.01 on rows of 345 that are met but for a few.
 
 mod panel;
+mod parts;
 mod single;
 
 use std::borrow::Cow;
@@ -121,17 +122,6 @@ impl<S: Scalar> Linear<S> {
         Ok(w)
     }
 
-    /// One with the outputs of all of these, as it is handed out: weights and intercepts in the scalar of the data.
-    pub(crate) fn of_all(parts: &[Self]) -> Result<Self, Error> {
-        let n_features = parts.first().map_or(0, Linear::n_features);
-        let in_scalar = |b: f64| S::from_f64(b).to_f64();
-        let outputs: usize = parts.iter().map(Hypothesis::outputs).sum();
-        memory::check::<S>("the model", &[outputs, n_features])?;
-        let v = parts.iter().flat_map(Linear::weights).collect();
-        let b = parts.iter().flat_map(Linear::intercepts).map(in_scalar).collect();
-        Ok(Linear::of(v, n_features, b, 1.0))
-    }
-
     /// With such weights, outputs x features in row-major order, and these of the constant feature.
     pub(crate) fn of(weights: Vec<S>, n_features: usize, b: Vec<f64>, constant: f64) -> Self {
         Linear::measured(Weights::new(weights, b.len(), n_features), b, constant)
@@ -172,22 +162,6 @@ impl<S: Scalar> Linear<S> {
     /// How many weights there are, those of the constant not counted.
     pub(crate) fn size(&self) -> usize {
         self.v.len()
-    }
-
-    /// One of the outputs by itself. O(features).
-    ///
-    /// # Panics
-    /// If there are not so many outputs.
-    pub fn only(&self, o: usize) -> Result<Self, Error> {
-        let d = self.n_features();
-        memory::check::<S>("the weights of one output", &[d])?;
-        let v = Weights::new(self.v.of_output(o), 1, d);
-        let (b, ub) = (vec![self.b[o]], self.ub.get(o).copied().into_iter().collect());
-        let u = self.u.as_ref().map(|u| Weights::new(u.of_output(o), 1, d));
-        let Linear { constant, scale, carries_norm, .. } = *self;
-        let mut only = Linear { v, b, constant, scale, carries_norm, left: false, u, ub };
-        only.scale.norm2 = only.square();
-        Ok(only)
     }
 
     /// Makes the weights of several outputs stand as the coming rows want them; see [`Weights`]. O(size), if they stood

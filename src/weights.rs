@@ -223,6 +223,38 @@ impl<S: Scalar> Weights<S> {
         }
     }
 
+    /// Those of some features alone, in this order; they stand as here.
+    ///
+    /// # Panics
+    /// If there is no such feature.
+    pub(crate) fn of_features(&self, some: &[u32]) -> Result<Self, Error> {
+        let len = some.len();
+        let form = match &self.form {
+            Form::ByOutput(all) => {
+                let mut values = memory::zeros("some weights", &[self.outputs, len])?;
+                for (all, out) in all.chunks(self.n_features).zip(values.chunks_mut(len)) {
+                    out.iter_mut().zip(some).for_each(|(out, &j)| *out = all[j as usize]);
+                }
+                Form::ByOutput(values)
+            }
+            Form::ByFeature(all) => {
+                let mut features = Features::new(all.strides, len)?;
+                let (first, rest) = features.parts_mut();
+                let pairs = [
+                    (first, all.parts().0, all.strides.first),
+                    (rest, all.parts().1, all.strides.rest),
+                ];
+                for (out, all, stride) in pairs.into_iter().filter(|(.., stride)| *stride > 0) {
+                    for (out, &j) in out.chunks_mut(stride).zip(some) {
+                        out.copy_from_slice(&all[j as usize * stride..][..stride]);
+                    }
+                }
+                Form::ByFeature(features)
+            }
+        };
+        Ok(Weights { outputs: self.outputs, n_features: len, form })
+    }
+
     /// Makes them stand feature after feature, or output after output; `zero` says that all are 0. O(size), unless they
     /// stand so already.
     pub(crate) fn lay_out(&mut self, by_feature: bool, zero: bool) -> Result<(), Error> {

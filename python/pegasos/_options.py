@@ -128,7 +128,7 @@ TABLE: list[tuple[str, str | None, list[Option]]] = [
             "'balanced' makes every class as important as any other, however rare"),
         Option("--calibration", "calibration", ["isotonic", "sigmoid", "temperature"], ("none", "none"),
             "make probabilities of scores, for predict --proba: by a logistic function of each, by the softmax of "
-            "all over a temperature, or by a rising step function; takes five fits more"),
+            "all over a temperature, or by a rising step function; takes three fits more, or five"),
     ]),
     ("train", "kernel machines", [
         Option("--kernel", "kernel", ["linear", "poly", "rbf", "sigmoid"], (None, "rbf"),

@@ -117,7 +117,7 @@ class RefittedMachine(BudgetedMachine):
         computed anew in each epoch. A stream needs O(B^2) and a batch.
 
         With ``calibration`` probabilities are learned anew, as by ``fit``: from the scores that rows get from models of other
-        rows, by five fits more with this alpha. A stream has no such rows: after it there are no probabilities until
+        rows, by three to five fits more with this alpha. A stream has no such rows: after it there are no probabilities until
         ``partial_fit`` has seen some.
         """
         check_is_fitted(self)

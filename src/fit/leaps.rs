@@ -1,6 +1,7 @@
 //! Leaps of linear problems that dual ascent would be long in solving.
 
 use super::linear::{Leap, LinearProblems, Part, Stage};
+use super::results::Handed;
 use super::{FAR, LEAP_AFTER, MOST, SHORT_LEAP_AFTER};
 use crate::dual::DualAscent;
 use crate::error::Error;
@@ -83,7 +84,7 @@ impl<S: Scalar, L: Loss + Send> LinearProblems<S, L> {
     /// Goes on with the leaps, from their beginning if none is under way; says whether there is more to do. As many at a time as
     /// there are threads: each has numbers for all examples.
     pub(super) fn leap_on(&mut self, data: &Examples<'_, S>, wanted: f64) -> Result<bool, Error> {
-        self.frozen = None;
+        self.handed = Handed::default();
         let patient = self.climbed <= self.epochs_to_a_leap(data) as u64;
         // Where dual ascent has not got there by itself, it is time to; and D must be higher than where a late leap began, within
         // the tolerance maybe.
@@ -125,7 +126,7 @@ impl<S: Scalar, L: Loss + Send> LinearProblems<S, L> {
     pub(super) fn land(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
         if let Stage::Leap(leaps) = &mut self.stage {
             let mut pairs: Vec<_> = self.parts.iter_mut().zip(std::mem::take(leaps)).collect();
-            (self.stage, self.frozen) = (Stage::None, None);
+            (self.stage, self.handed) = (Stage::None, Handed::default());
             let land = |_, (part, (leap, _)): &mut (&mut Part<S, L>, Leap)| {
                 part.land(data, leap.take(), 0.0)
             };

@@ -1,10 +1,10 @@
 //! Linear problems over the same rows, by instalments.
 
 use std::fmt::{Debug, Formatter};
-use std::sync::Arc;
 
 use super::leaps::leaps_at_once;
 use super::rescue::Fallback;
+use super::results::Handed;
 use super::{Ascent, Policy, Problem, UNKNOWN};
 use crate::dual::{DualAscent, DualEvaluation, Pass};
 use crate::error::Error;
@@ -32,8 +32,7 @@ pub struct LinearProblems<S: Scalar, L: Loss> {
     pub(super) parts: Vec<Part<S, L>>,
     /// Epochs of dual ascent.
     pub(super) climbed: u64,
-    /// What predicts for all problems, as long as none has gone on.
-    pub(super) frozen: Option<Arc<Linear<S>>>,
+    pub(super) handed: Handed<S>,
     /// Whether the intercept is not regularised: then there is nothing but dual ascent.
     free: bool,
     epoch: Option<Epoch<S, L>>,
@@ -100,9 +99,9 @@ pub(super) type Leap = (Option<Search>, bool);
 impl<S: Scalar, L: Loss + Clone> Clone for LinearProblems<S, L> {
     /// A copy, but not of what is under way.
     fn clone(&self) -> Self {
-        let (parts, frozen) = (self.parts.clone(), self.frozen.clone());
+        let (parts, handed) = (self.parts.clone(), self.handed.clone());
         let (climbed, free) = (self.climbed, self.free);
-        LinearProblems { parts, climbed, frozen, free, epoch: None, stage: Stage::None }
+        LinearProblems { parts, climbed, handed, free, epoch: None, stage: Stage::None }
     }
 }
 
@@ -127,8 +126,8 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
         let part =
             |trainer| Part { trainer, dual: None, solved: None, last: UNKNOWN, fallback: None };
         let parts = trainers.into_iter().map(part).collect();
-        let (frozen, free) = (None, false);
-        LinearProblems { parts, climbed: 0, frozen, free, epoch: None, stage: Stage::None }
+        let (handed, free) = (Handed::default(), false);
+        LinearProblems { parts, climbed: 0, handed, free, epoch: None, stage: Stage::None }
     }
 
     /// Leaves the intercepts unregularised, of trainers at their beginning whose w has an intercept. A
@@ -153,36 +152,6 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
     /// The trainers; while dual ascent goes on, as it found them.
     pub fn trainers(&self) -> impl ExactSizeIterator<Item = &Trainer<Linear<S>, L>> {
         self.parts.iter().map(|part| &part.trainer)
-    }
-
-    /// The models of all problems, the averages where iterates are averaged. O(size of w).
-    pub fn results(&self) -> Result<Vec<Linear<S>>, Error>
-    where
-        L: Clone,
-    {
-        let result = |part: &Part<S, L>| {
-            part.trainer.hypothesis().check_copy()?;
-            // Of an epoch that was interrupted nobody has looked yet.
-            if part.trainer.hypothesis().has_left_norm() {
-                part.trainer.check_range()?;
-            }
-            Ok(part.dual.as_ref().map_or_else(|| part.trainer.result(), DualAscent::result))
-        };
-        self.parts.iter().map(result).collect()
-    }
-
-    /// One model with the scores of all problems, as it is handed out: weights and intercepts in the scalar of the data.
-    /// O(size of w) after a step, else O(1).
-    pub fn result(&mut self) -> Result<Arc<Linear<S>>, Error>
-    where
-        L: Clone,
-    {
-        if let Some(model) = &self.frozen {
-            return Ok(model.clone());
-        }
-        let model = Arc::new(Linear::of_all(&self.results()?)?);
-        self.frozen = Some(model.clone());
-        Ok(model)
     }
 
     /// How many problems there are: more than trainers where some train several.
@@ -212,7 +181,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             if visited > 0 {
                 return Ok(visited);
             }
-            self.frozen = None;
+            self.handed = Handed::default();
             if let Some(Sharded { copies, sums, .. }) = epoch.sharded.take() {
                 epoch.sums = sums;
                 for (copies, part) in copies.into_iter().zip(&mut self.parts) {
@@ -221,7 +190,7 @@ impl<S: Scalar, L: Loss> LinearProblems<S, L> {
             }
             return Ok(0);
         }
-        self.frozen = None;
+        self.handed = Handed::default();
         // Whole batches, or a piece would end with a smaller one.
         let size = size.div_ceil(batch).saturating_mul(batch);
         if let ([part], [sum]) = (&mut self.parts[..], &mut epoch.sums[..]) {
@@ -501,7 +470,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     }
 
     fn begin_ascent(&mut self, data: &Examples<'_, S>, _: usize) -> Result<(), Error> {
-        self.frozen = None;
+        self.handed = Handed::default();
         if self.free && self.parts.iter().any(|part| part.trainer.hypothesis().constant() == 0.0) {
             let want = "> 0 where the intercept is free: without a constant feature there is none";
             return Err(Error::parameter("constant", 0.0, want));
@@ -526,7 +495,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
         policy: &Policy,
         size: usize,
     ) -> Result<Ascent, Error> {
-        self.frozen = None;
+        self.handed = Handed::default();
         let problems = self.count();
         if !matches!(self.stage, Stage::Ascent(..)) {
             let over = self.parts.iter().map(|part| (None, part.solved.is_some())).collect();
@@ -596,7 +565,7 @@ impl<S: Scalar, L: Loss + Clone + Send> Problem<S> for LinearProblems<S, L> {
     fn end_ascent(&mut self, data: &Examples<'_, S>) -> Result<(), Error> {
         // What was interrupted has come some of its way.
         self.land(data)?;
-        self.frozen = None;
+        self.handed = Handed::default();
         (self.epoch, self.stage) = (None, Stage::None);
         for part in &mut self.parts {
             part.trainer.forget_ledger();

@@ -52,6 +52,7 @@ mod policy;
 mod problem;
 mod refit;
 mod rescue;
+mod results;
 
 use crate::error::Error;
 use crate::examples::Examples;
@@ -70,6 +71,7 @@ pub(crate) use refit::ROUGHER;
 pub use refit::Solving;
 #[cfg(feature = "files")]
 pub(crate) use refit::{ROUGH, most_epochs, worth};
+pub use results::Excerpt;
 
 /// Epochs of dual ascent after which a fit tries to leap; the head of this file says why, `leaps.rs` which problems do.
 const LEAP_AFTER: usize = 5;

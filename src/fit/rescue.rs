@@ -5,6 +5,7 @@
 //! epochs end at an objective of 0.84 and 83.6% of test rows right, ten epochs of averaged Pegasos, in a tenth of the time,
 //! at 0.70 and 90.2%. So the last epochs are of that, and of each problem the w whose objective is lower is the model.
 
+use super::results::Handed;
 use super::{Course, LinearProblems, Outcome, Policy, Progress, Solver, State, UNKNOWN};
 use crate::error::Error;
 use crate::ledger::Certificate;
@@ -39,7 +40,7 @@ impl<S: Scalar> Fallback<S> {
 impl<S: Scalar, L: Loss + Clone> LinearProblems<S, L> {
     /// Puts averaged Pegasos in the place of dual ascent.
     pub(super) fn rescue(&mut self) -> Result<(), Error> {
-        self.frozen = None;
+        self.handed = Handed::default();
         for part in &mut self.parts {
             let Some(dual) = part.dual.take() else {
                 continue;

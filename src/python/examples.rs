@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use super::trainer::Frozen;
 use super::{FIRST, MOST_AT_FIRST, in_pieces};
+use crate::data::Needed;
 use crate::examples::squared_norms;
 use crate::{Csr, Dense, Error, Index, Matrix, Scalar, memory};
 
@@ -90,6 +91,21 @@ impl<'a> View<'a> {
     /// The examples as numbers of this kind.
     pub(super) fn of<S: Number>(&self) -> Result<&crate::Examples<'a, S>, Error> {
         S::of(self).ok_or_else(|| Error::parameter("X", "another dtype", "of the trainer's dtype"))
+    }
+
+    pub(super) fn n_features(&self) -> usize {
+        match self {
+            View::F32(examples) => examples.rows().n_features(),
+            View::F64(examples) => examples.rows().n_features(),
+        }
+    }
+
+    /// Without features that these rows do not store.
+    pub(super) fn among<'b>(&'b self, needed: &'b Needed) -> View<'b> {
+        match self {
+            View::F32(examples) => View::F32(examples.with_rows(needed.rows(examples.rows()))),
+            View::F64(examples) => View::F64(examples.with_rows(needed.rows(examples.rows()))),
+        }
     }
 
     pub(super) fn largest(&self, rows: std::ops::Range<usize>) -> Result<f64, Error> {

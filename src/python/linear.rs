@@ -13,10 +13,12 @@ use super::parts::{Common, Dicts, List, Part, Told, check_format, item, parts, t
 use super::single::scores_of;
 use super::trainer::{Facts, Frozen, Made, On, Problem, Task};
 use super::{choice, unknown};
+use crate::data::Needed;
 use crate::newton::MOST_WEIGHTS;
 use crate::{
-    AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Feasible, Flight, Linear, LinearProblems,
-    LinearState, Loss, Multiclass, OneVsRest, OwnedRow, Params, Regret, Schedule, Trainer, memory,
+    AnyLoss, Ball, Binary, Block, CrammerSinger, Error, Excerpt, Feasible, Flight, Linear,
+    LinearProblems, LinearState, Loss, Multiclass, OneVsRest, OwnedRow, Params, Regret, Schedule,
+    Trainer, memory,
 };
 
 /// Of the parts of linear problems; a change of their keys' meaning gets a new number.
@@ -379,6 +381,14 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
 
     fn model(&mut self) -> Result<Frozen, Error> {
         Ok(S::model(crate::Frozen::Linear(LinearProblems::result(self)?)))
+    }
+
+    fn excerpt(&mut self, data: &View<'_>) -> Result<Option<(Frozen, Needed)>, Error> {
+        let excerpt = match data {
+            View::F32(examples) => LinearProblems::excerpt(self, examples.rows()),
+            View::F64(examples) => LinearProblems::excerpt(self, examples.rows()),
+        };
+        Ok(excerpt?.map(|Excerpt { model, needed, .. }| (S::model(model), needed)))
     }
 
     fn parts(&self, _: &Made) -> Result<Told, Error> {

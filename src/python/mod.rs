@@ -25,6 +25,7 @@ mod metric;
 mod model;
 mod parts;
 mod refit;
+mod scores;
 mod shapley;
 mod single;
 mod svmlight;

@@ -15,10 +15,11 @@ use super::hasher::Hasher;
 use super::linear::{Start, Targets};
 use super::metric::Metric;
 use super::parts::{Part, Told, item, told};
-use super::{FIRST, Pool, choice, first_of, go_on, in_pieces, lock, numbers, work};
-use super::{kernel, linear, single};
+use super::{FIRST, Pool, choice, first_of, go_on, lock, numbers, work};
+use super::{kernel, linear, scores, single};
+use crate::data::Needed;
 use crate::fit::Course;
-use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver, memory};
+use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver};
 
 /// How long a thread sleeps that waits for another to end its epoch.
 const WAIT: Duration = Duration::from_millis(1);
@@ -37,6 +38,10 @@ pub(super) trait Problem: Any + Send {
     fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool;
     /// What predicts.
     fn model(&mut self) -> Result<Frozen, Error>;
+    /// What sparse rows need of it, where that is much less, and which features that are.
+    fn excerpt(&mut self, _: &View<'_>) -> Result<Option<(Frozen, Needed)>, Error> {
+        Ok(None)
+    }
     /// All that it holds, but for ledgers and dual variables.
     fn parts(&self, made: &Made) -> Result<Told, Error>;
     /// The model, as [`Trainer::result`] tells of it.
@@ -337,16 +342,8 @@ impl Trainer {
         examples: PyRef<'_, Examples>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let model = self.model(py)?;
         let borrowed = examples.borrow(py)?;
-        let view = borrowed.view(true)?;
-        let scores = match (model, &view) {
-            (Frozen::F32(model), View::F32(x)) => scores(py, &model, x, threads),
-            (Frozen::F64(model), View::F64(x)) => scores(py, &model, x, threads),
-            // Weights in another scalar than the rows'.
-            (Frozen::F32(model), View::F64(x)) => scores(py, &model.convert()?, x, threads),
-            (Frozen::F64(model), View::F32(x)) => scores(py, &model.convert()?, x, threads),
-        }?;
+        let scores = scores::of(py, self, &borrowed.view(true)?, threads)?;
         Ok(PyArray1::from_vec(py, scores))
     }
 
@@ -432,29 +429,6 @@ impl Trainer {
 
 /// What pickles hold: how to restore, and from what parts.
 type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyDict>,));
-
-/// Rows that one thread scores faster than several, of linear models.
-const FEW: usize = 512;
-
-fn scores<S: Number>(
-    py: Python<'_>,
-    model: &crate::Frozen<S>,
-    data: &crate::Examples<'_, S>,
-    threads: usize,
-) -> PyResult<Vec<f64>> {
-    let (n, outputs) = (data.len(), model.outputs());
-    let scoring = py.detach(|| model.scoring(data.rows()))?;
-    let mut scores = memory::zeros("the scores", &[n, outputs])?;
-    let pool = match model {
-        crate::Frozen::Linear(_) => Pool::new(threads, n / FEW)?,
-        crate::Frozen::Kernel(_) => Pool::of_rows(threads, n, scoring.cost())?,
-    };
-    in_pieces(py, first_of(scoring.cost()), n, &mut |piece| {
-        let out = &mut scores[piece.start * outputs..piece.end * outputs];
-        pool.run(|| scoring.scores(piece, out))
-    })?;
-    Ok(scores)
-}
 
 /// A fit under way: the policy at work on a trainer.
 #[pyclass(module = "pegasos._core", frozen)]

@@ -258,3 +258,40 @@ def test_a_half_life_says_when_later_rows_are_too_large_for_it():
         model.partial_fit(30.0 * X[20:30], y[20:30])
     with pytest.raises(ValueError, match="alpha must be >= .* for half_life=50"):
         PegasosClassifier(half_life=50, alpha=1e-3).partial_fit(30.0 * X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("of_rows", [np.float32, np.float64])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("task", ["hinge", "jointly", "ovr"])
+def test_rows_after_a_step_score_as_by_all_weights(task, average, dtype, of_rows):
+    """Which weights are looked at is nobody's business: neither of scores, to the last bit, nor of what is refused."""
+    random = np.random.default_rng(1)
+    X = sparse.random_array((200, 3000), density=0.002, rng=random, format="csr", dtype=dtype)
+    classes = list(classes_of(task))
+    y = random.integers(0, len(classes), 200)
+    model = model_of(task, alpha=1e-3, average=average)
+    for start in (0, 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100], classes=classes)
+        few = X[start + 40 : start + 60].astype(of_rows)
+        found = model.decision_function(few)
+        twin = pickle.loads(pickle.dumps(model))
+        # Of dense rows all weights are needed; then they are at hand.
+        twin.decision_function(X[:1].toarray())
+        assert found.tobytes() == twin.decision_function(few).tobytes()
+        assert found.tobytes() == model.decision_function(few.astype(of_rows)).tobytes()
+        assert np.allclose(found, np.squeeze(few @ model.coef_.T + model.intercept_), rtol=1e-5, atol=1e-6)
+    model.partial_fit(X[:1], y[:1])
+    few.data[-1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.decision_function(few)
+    # What rows are refused for is told as of all weights.
+    few.data[:] = np.finfo(of_rows).max
+    told = []
+    for other in (model, twin):
+        try:
+            told.append(other.decision_function(few).tobytes())
+        except ValueError as error:
+            told.append(str(error))
+    assert dtype != of_rows or "row 0 makes scores or weights overflow" in told[0]
+    assert type(told[0]) is type(told[1]) and (told[0] == told[1] or isinstance(told[0], bytes))

@@ -1,9 +1,9 @@
 //! Several classes, one against the rest: one trainer for all of them, and weights that stand feature after feature.
 
 use pegasos::{
-    AnyLoss, Binary, CrammerSinger, DualAscent, Event, Examples, Fit, Hinge, Hypothesis, Linear,
-    LinearProblems, Loss, MarginLoss, OneVsRest, Params, Policy, Progress, Sampling, Solver,
-    Trainer,
+    AnyLoss, Binary, CrammerSinger, Csr, DualAscent, Event, Examples, Fit, Frozen, Hinge,
+    Hypothesis, Linear, LinearProblems, Loss, MarginLoss, Matrix, OneVsRest, Params, Policy,
+    Progress, Sampling, Scoring, Solver, Trainer,
 };
 
 use crate::generated::{Problem, trainer};
@@ -176,4 +176,96 @@ fn a_fit_of_all_is_a_fit_of_each() {
             assert!(b.dual <= a.dual + 1e-10 && b.dual > 0.0, "{a:?} {b:?}");
         }
     }
+}
+
+/// What some sparse rows need of a model gives them its scores to the last bit: of one trainer for all classes, of one for each,
+/// and jointly, after steps of every kind, in either scalar; and nothing else is asked of it.
+#[test]
+fn rows_need_the_weights_of_their_features_alone() {
+    // So many that all weights of 400 features are laid out for them, where there are many outputs.
+    const N: usize = 80;
+    fn law<L: Loss + Clone + Send>(losses: &[L], d: usize, params: Params) {
+        let problem = Problem::of_classes(N, 9, K, 5);
+        // Far apart, the last one among them, and one that occurs twice in a row.
+        let csr = problem.csr();
+        let spread = |j: &i32| (j * 49 + 7) % d as i32;
+        let mut indices: Vec<i32> = csr.indices.iter().map(spread).collect();
+        indices[1] = indices[0];
+        indices[2] = d as i32 - 1;
+        let x = Csr::new(&csr.indptr, &indices, &csr.values, d).unwrap();
+        let wide = |all: &[i32]| all.iter().map(|&j| i64::from(j)).collect::<Vec<_>>();
+        let (wide_indptr, wide_indices) = (wide(&csr.indptr), wide(&indices));
+        let single: Vec<f32> = csr.values.iter().map(|&value| value as f32).collect();
+        let x64 = Csr::new(&wide_indptr, &wide_indices, &csr.values, d).unwrap();
+        let x32 = Csr::new(&csr.indptr, &indices, &single, d).unwrap();
+        let data = Examples::new(x, &problem.y, None).unwrap();
+        let trainers = losses.iter().map(|loss| {
+            let mut trainer = trainer::<f64, _>(loss.clone(), d, params);
+            trainer.run(&data, 0..problem.n).unwrap();
+            trainer
+        });
+        let mut problems = LinearProblems::new(trainers.collect());
+        let n = problem.n;
+        let excerpt = problems.excerpt(&x.into()).unwrap().expect("few features");
+        let other = problems.excerpt(&x64.into()).unwrap().expect("few features");
+        let narrow = problems.excerpt(&x32.into()).unwrap().expect("few features");
+        let all = Frozen::Linear(problems.result().unwrap());
+        let scores = |scoring: Scoring<'_, f64>| {
+            let mut scores = vec![0.0; n * all.outputs()];
+            scoring.scores(0..n, &mut scores).unwrap();
+            scores
+        };
+        let want = scores(all.scoring(&x.into()).unwrap());
+        for (excerpt, x) in [(&excerpt, Matrix::from(x)), (&other, x64.into())] {
+            assert_eq!(scores(excerpt.scoring(&excerpt.rows(&x)).unwrap()), want, "{params:?}");
+        }
+        let (x32, rows) = (Matrix::from(x32), narrow.rows(&Matrix::from(x32)));
+        assert_eq!(
+            (rows.n_rows(), rows.n_features()),
+            (n, excerpt.rows(&Matrix::from(x)).n_features())
+        );
+        for i in 0..n {
+            assert_eq!(rows.row(i).norm2(), x32.row(i).norm2());
+        }
+        // All weights are at hand now.
+        assert!(problems.excerpt(&x.into()).unwrap().is_none());
+    }
+    for params in compositions() {
+        law(&[together(Hinge)], 400, params);
+        law(&each(Hinge).collect::<Vec<_>>(), 400, params);
+        law(&[OneVsRest { loss: Hinge, positives: (0..20).collect() }], 400, params);
+        law(&[CrammerSinger { classes: K }], 400, params);
+        law(&[Binary { loss: Hinge, positive: 1 }], 4000, params);
+    }
+}
+
+/// Whoever asks for the features of many rows between two steps is better served by all of them.
+#[test]
+fn all_weights_are_made_for_who_asks_again_and_again() {
+    const D: usize = 40;
+    let w = trainer::<f64, _>(Binary { loss: Hinge, positive: 1 }, D, Params::default());
+    let mut problems = LinearProblems::from(w);
+    let ask = |problems: &mut LinearProblems<f64, _>, indices: &[i32]| {
+        let values = vec![1.0; indices.len()];
+        let indptr = [0, indices.len() as i32];
+        let x = Matrix::from(Csr::new(&indptr, indices, &values, D).unwrap());
+        problems.excerpt(&x).unwrap().is_some()
+    };
+    assert!(!ask(&mut problems, &(0..11).collect::<Vec<_>>()));
+    assert!(ask(&mut problems, &(0..6).collect::<Vec<_>>()));
+    assert!(!ask(&mut problems, &(0..5).collect::<Vec<_>>()));
+    assert!(ask(&mut problems, &(30..34).collect::<Vec<_>>()));
+    assert!(!ask(&mut problems, &[3]));
+    // After a step others are needed.
+    let policy = Policy { solver: Solver::Pegasos, max_epochs: 1, tol: None, ..Policy::default() };
+    let x = Csr::new(&[0, 1, 2], &[3, 5], &[1.0, -1.0], D).unwrap();
+    let mut fit = Fit::new(problems, policy);
+    fit.run(&Examples::new(x, &[1, 0], None).unwrap()).unwrap();
+    let mut problems = fit.into_problem();
+    assert!(ask(&mut problems, &[3]));
+    // Rows of other features are for others to refuse; those without a column need none.
+    let other = Csr::new(&[0, 1], &[3], &[1.0], D + 1).unwrap();
+    assert!(problems.excerpt(&other.into()).unwrap().is_none());
+    assert!(!ask(&mut problems, &[-1]) && !ask(&mut problems, &[D as i32]));
+    assert!(ask(&mut problems, &[]));
 }
