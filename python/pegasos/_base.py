@@ -33,7 +33,7 @@ from pegasos._data import (
 from pegasos._estimator import EstimatorBase
 from pegasos._progress import NoBar, bar_of
 from pegasos._run import Run
-from pegasos._steps import decided_alpha
+from pegasos._steps import decided_alpha, tamed
 from pegasos._stream import Stream, joined
 from pegasos._threads import thread_count
 
@@ -466,8 +466,10 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         data, classes = self._examples(X, y, sample_weight, None, reset=first, stream=stream)
         with explaining(data.X, self):
             if first:
+                data = tamed(self, data, None)
                 run = self._begun(data, stream.n_classes)
             else:
+                data = tamed(self, data, self._trainer)
                 run = Run(self._resume_trainer(data), self._seed, self._epoch)
                 if len(classes) > len(self.classes_):
                     run.trainer = joined(run.trainer, self.classes_, classes, self._targets(len(classes)), data)

@@ -141,8 +141,8 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     half_life : float or None, default=None
         For streams that drift: the weight that an example has for the model halves every so many examples, > 0. Steps are
         ``max(1/(alpha (t0 + t)), (1 - 2^(-1/half_life))/alpha)``: w is about a mean over the last 1.44 half_life examples.
-        "auto" for ``alpha`` is 1 over their number then (for the squared hinge the largest ``2 ||x||^2`` of the first call
-        over it) if that is more. None: all examples count alike. There is no certificate; docs/online.md has more.
+        "auto" for ``alpha`` is 1 over their number then (for the squared hinge the largest ``2 ||x||^2`` of the first call,
+        but for one row in twenty, over it) if that is more. None: all examples count alike. There is no certificate; docs/online.md has more.
     batch_size : int, default=1
         Examples a step: it moves along their mean gradient. The last batch of an epoch, or of a call
         of ``partial_fit``, may be smaller.
@@ -191,8 +191,9 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         Added to the step number in the step size. ``1/alpha`` tames the first steps when ``alpha n``
         is small. "auto" is 0, but for the squared hinge under "pegasos", whose first steps would
         swing ever wider: there it is the largest curvature of an example's loss over ``alpha``, in ``fit`` times
-        ``shards``. A stream raises it where an example comes for which the next step would be too long. Dual ascent counts as
-        its visits in ``t_``: where these were few, ``t0`` of some epochs' examples keeps ``partial_fit`` from undoing what it has found.
+        ``shards``. A stream raises it where examples come for which the next step would be too long, but not for a few that are
+        much larger than the others: these count for so much less (docs/online.md). Dual ascent counts as its visits in ``t_``:
+        where these were few, ``t0`` of some epochs' examples keeps ``partial_fit`` from undoing what it has found.
     shards : int, default=1
         Parts that each epoch's order is cut into. A copy of the model learns from each, side by side
         on ``n_jobs`` threads, and the copies are averaged at the end of the epoch. So one problem can

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pegasos._core import Trainer
     from pegasos._data import Data
 
+#: The part of a batch whose steps are no longer than they should be; what the others have more in curvature stands out.
+_USUAL = 0.95
+
+#: Fewer rows of a batch tell little of those to come.
+_FEW = 10
+
 
 def remembered(half_life: float) -> float:
     """How many examples there are in memory, each counted by its weight: ``1/(1 - 2^(-1/half_life))``."""
@@ -48,6 +54,62 @@ def decided_alpha(estimator: Any, alpha: float, data: Data) -> float:
     return max(alpha, longest / remembered(value))
 
 
+def tamed(estimator: Any, data: Data, trainer: Trainer | None) -> Data:
+    """The examples that a stream learns next, of the squared hinge; those for which steps are too long count for less.
+
+    ``trainer`` has learned the stream so far; none has before its first examples. A few rows that are much larger than all
+    others must not set the pace of all that come after: it is that of most rows of a batch, and rows without weights raise it
+    no faster than the stream gets longer. Rows beyond it count for so much less that no step is longer than 1 over their
+    curvature. Weights are what they are, but where a half-life leaves no shorter step.
+    """
+    if not _swings(estimator):
+        return data
+    value, given = half_life(estimator), estimator._choice("t0") != "auto"
+    if given and (value is None or trainer is None):
+        return data
+    curvatures = _curvatures(estimator, data._replace(weight=None))
+    weights = np.ones(data.n) if data.weight is None else data.weight
+    most = np.inf
+    if data.n >= _FEW and not given:
+        most = float(np.quantile(curvatures, _USUAL, method="lower"))
+    if trainer is not None and value is None and data.weight is None:
+        reach, t = _reach(estimator, trainer), trainer.facts.t
+        most = max(reach, min(most, reach * (1.0 + data.n / (t + 1.0))))
+    part = _part(most, curvatures)
+    if trainer is not None and value is not None:
+        alpha = float(estimator._choice("alpha"))
+        felt, most = part * weights * curvatures, alpha * remembered(value)
+        if data.n >= _FEW and np.median(felt) > most:
+            _warn_of_half_life(estimator, value, alpha)
+        part = part * _part(most, felt)
+    return data if (part == 1.0).all() else data.weighted(part * weights)
+
+
+def _part(most: float, curvatures: np.ndarray) -> np.ndarray:
+    """How much of each there is up to the most."""
+    return most / np.maximum(curvatures, most) if 0.0 < most < np.inf else np.ones(len(curvatures))
+
+
+def _reach(estimator: Any, trainer: Trainer) -> float:
+    """The curvature of an example for which the next step is not too long."""
+    params = trainer.made.params
+    return float(estimator._choice("alpha")) * (params["t0"] + params.get("ahead", 0.0) + trainer.facts.t)
+
+
+def _warn_of_half_life(estimator: Any, value: float, alpha: float) -> None:
+    # Once, however many batches are so.
+    if estimator.__dict__.get("_told_of") == (value, alpha):
+        return
+    estimator._told_of = (value, alpha)
+    why = ", by the first examples" if estimator.alpha == "auto" else ""
+    warnings.warn(
+        f"alpha is small for half_life={value:g}, got {alpha:.3g}{why}: steps are too long for the squared hinge of most "
+        "examples, which count for less; use a larger alpha or half_life, or loss='hinge'",
+        UserWarning,
+        stacklevel=6,
+    )
+
+
 def first_step(estimator: Any, data: Data) -> float:
     """The offset ``t0`` of the step count of a linear model."""
     t0 = estimator._choice("t0")
@@ -79,19 +141,13 @@ def later_step(estimator: Any, data: Data, trainer: Trainer) -> float | None:
 
     A step no longer than 1 over the largest curvature swings nowhere, and those that were made no longer matter.
     """
-    given, value = estimator._choice("t0") != "auto", half_life(estimator)
-    if not _swings(estimator) or given and value is None:
+    if not _swings(estimator) or estimator._choice("t0") != "auto":
         return None
-    alpha, curvature = float(estimator._choice("alpha")), _curvature(estimator, data)
-    if value is not None and (why := _too_long(curvature, alpha, value)):
-        # Not refused, as in the beginning: a stream shall not end by one row. Nor would an offset help.
-        warnings.warn(why, UserWarning, stacklevel=6)
+    missing = _curvature(estimator, data) - (reach := _reach(estimator, trainer))
+    # What `tamed` has left is within reach but for roundings.
+    if missing <= 1e-9 * reach:
         return None
-    if given:
-        return None
-    params = trainer.made.params
-    missing = curvature / alpha - params["t0"] - params.get("ahead", 0.0) - trainer.facts.t
-    return params["t0"] + missing if missing > 0.0 else None
+    return float(trainer.made.params["t0"]) + missing / float(estimator._choice("alpha"))
 
 
 def _swings(estimator: Any) -> bool:
@@ -100,7 +156,12 @@ def _swings(estimator: Any) -> bool:
 
 
 def _curvature(estimator: Any, data: Data) -> float:
-    """The largest curvature of an example's squared hinge; times the shards, each of which has but its part of an offset."""
+    """The largest of them."""
+    return float(_curvatures(estimator, data).max())
+
+
+def _curvatures(estimator: Any, data: Data) -> np.ndarray:
+    """Of each example that of its squared hinge; times the shards, each of which has but its part of an offset."""
     with np.errstate(all="ignore"):
         constant = np.float64(estimator._constant())
         curvature = 2.0 * (data.norms() + constant**2) * estimator._parts_of_epoch
@@ -114,4 +175,4 @@ def _curvature(estimator: Any, data: Data) -> float:
         raise ValueError(
             "X must be finite and of a scale whose products are finite; scale the features (StandardScaler) or sample_weight"
         )
-    return float(curvature.max())
+    return curvature

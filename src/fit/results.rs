@@ -32,7 +32,7 @@ pub(super) struct Handed<S> {
 ///
 /// let x = Matrix::from(Csr::new(&[0_i32, 1, 3], &[3, 900, 3], &[1.0, 1.0, -2.0], 1000)?);
 /// let (w, loss) = (Linear::<f64>::new(1, 1000, 0.0)?, Binary { loss: Hinge, positive: 1 });
-/// let mut problems = LinearProblems::from(Trainer::new(w, loss, Params::new(0.1))?);
+/// let mut problems = LinearProblems::from(Trainer::new(w, loss, Params::default())?);
 /// let excerpt = problems.excerpt(&x)?.expect("two features of a thousand");
 /// let (rows, mut scores) = (excerpt.rows(&x), [0.0; 2]);
 /// excerpt.scoring(&rows)?.scores(0..2, &mut scores)?;

@@ -228,14 +228,22 @@ def test_what_begins_quietly_does_not_swing_later(quiet, form):
     assert np.mean([right[y == k].mean() for k in (0, 1)]) > 0.85
 
 
+def offset(model):
+    return model._trainer.made.params["t0"]
+
+
+def curvatures(X):
+    return 2.0 * ((X**2).sum(axis=1) + 1.0)
+
+
 def test_an_offset_is_raised_by_what_is_needed_and_goes_where_the_model_goes():
     X, y, _ = examples("squared_hinge")
-    model = PegasosClassifier(random_state=0).partial_fit(0.1 * X[:10], y[:10], classes=[0, 1])
+    model = PegasosClassifier(random_state=0).partial_fit(0.7 * X[:10], y[:10], classes=[0, 1])
     model.partial_fit(X[10:30], y[10:30])
-    # The step after ten others is 1 over the largest curvature.
-    offset = lambda model: model._trainer.made.params["t0"]
-    largest = 2.0 * ((X[10:30] ** 2).sum(axis=1).max() + 1.0)
-    assert offset(model) == pytest.approx(largest / model.alpha_ - 10) and model.t_ == 30
+    # The step after ten others is 1 over the largest curvature, but for one row in twenty.
+    usual = np.quantile(curvatures(X[10:30]), 0.95, method="lower")
+    assert np.sort(curvatures(X[10:30]))[-2] == usual
+    assert offset(model) == pytest.approx(usual / model.alpha_ - 10) and model.t_ == 30
     copied, raised = pickle.loads(pickle.dumps(model)), offset(model)
     # No larger example has come since, nor does another parameter make it forget, or start anew.
     for other in (model, copied):
@@ -248,16 +256,84 @@ def test_an_offset_is_raised_by_what_is_needed_and_goes_where_the_model_goes():
     assert offset(model.partial_fit(1e3 * X[10:12], y[10:12])) == 3.0
 
 
-def test_a_half_life_says_when_later_rows_are_too_large_for_it():
+def test_an_offset_grows_no_faster_than_the_stream():
+    X, y, _ = examples("squared_hinge")
+    model = PegasosClassifier(random_state=0).partial_fit(0.1 * X[:10], y[:10], classes=[0, 1])
+    first = offset(model) + 10
+    model.partial_fit(100.0 * X[10:30], y[10:30])
+    # To what 20 rows after 10 others may make of it, as if t were as many times as large.
+    assert offset(model) == pytest.approx(first * (1.0 + 20 / 11) - 10)
+
+
+@pytest.mark.parametrize("half_life", [None, 500])
+@pytest.mark.parametrize("size", [1, 50])
+@pytest.mark.parametrize("at", [3, 110])
+def test_a_row_that_stands_out_does_not_set_the_pace_of_all_others(at, size, half_life):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(2000, 10))
+    y = (X @ np.arange(1, 11) + 3.0 * random.normal(size=2000) > 0).astype(int)
+
+    def score(X, y):
+        model = PegasosClassifier(half_life=half_life, alpha="auto" if half_life else 1e-3, random_state=0)
+        for first in range(0, len(y), size):
+            some = slice(first, first + size)
+            model.partial_fit(X[some], y[some], [0, 1])
+        assert np.isfinite(model.coef_).all() and np.abs(model.coef_).max() < 10.0
+        return model, model.score(clean, right)
+
+    clean, right = X.copy(), y.copy()
+    _, want = score(X, y)
+    X[at, 0], y[at] = 9999.0, 1 - y[at]
+    model, found = score(X, y)
+    assert found > want - 0.02 and offset(model) < 100.0 * curvatures(clean).max() / model.alpha_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_that_stands_out_counts_for_as_much_less(weighted):
+    """Its step is that of a row with so much less weight, which is that of all others as it was."""
+    X, y, weights = examples("squared_hinge")
+    weights = weights if weighted else np.ones(len(y))
+    given = lambda rows: weights[rows] if weighted else None
+    first, then = slice(40), slice(40, 60)
+    model = PegasosClassifier(sampling="storage", random_state=0).partial_fit(X[first], y[first], [0, 1], given(first))
+    other = pickle.loads(pickle.dumps(model))
+    X[45] *= 100.0
+    most = np.quantile(curvatures(X[then]), 0.95, method="lower")
+    if not weighted:
+        reach = model.alpha_ * (offset(model) + 40)
+        most = max(reach, min(most, reach * (1.0 + 20 / 41)))
+    model.partial_fit(X[then], y[then], sample_weight=given(then))
+    part = np.minimum(1.0, most / curvatures(X))
+    assert part[45] < 0.01 and np.sum(part[then] < 1.0) <= 2
+    # A given offset tames nothing by itself.
+    other.set_params(t0=offset(model)).partial_fit(X[then], y[then], sample_weight=weights[then] * part[then])
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-9)
+
+
+def test_a_half_life_says_once_that_rows_are_too_large_for_it():
     X, y, _ = examples("squared_hinge")
     model = PegasosClassifier(half_life=50, random_state=0).partial_fit(0.1 * X[:10], y[:10], classes=[0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.partial_fit(0.1 * X[10:20], y[10:20])
-    with pytest.warns(UserWarning, match="alpha must be >= .* for half_life=50, got .* too long"):
+    with pytest.warns(UserWarning, match="alpha is small for half_life=50, got .*, by the first examples: steps are too long"):
         model.partial_fit(30.0 * X[20:30], y[20:30])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(30.0 * X[30:40], y[30:40])
+    assert np.isfinite(model.coef_).all()
     with pytest.raises(ValueError, match="alpha must be >= .* for half_life=50"):
         PegasosClassifier(half_life=50, alpha=1e-3).partial_fit(30.0 * X, y)
+
+
+def test_a_stream_that_has_begun_may_begin_to_forget():
+    X, y, _ = examples("squared_hinge", n=600)
+    model = PegasosClassifier(random_state=0).partial_fit(X[:300], y[:300], classes=[0, 1])
+    with pytest.warns(UserWarning, match="alpha is small for half_life=50, got 0.0001, by the first"):
+        model.set_params(half_life=50).partial_fit(X[300:], y[300:])
+    other = PegasosClassifier(half_life=50, random_state=0).partial_fit(X[:300], y[:300], classes=[0, 1])
+    assert model.score(X, y) > other.partial_fit(X[300:], y[300:]).score(X, y) - 0.1
+    assert np.abs(model.coef_).max() < 10.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
