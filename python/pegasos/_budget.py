@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._data import Data, as_data, scale_advice
-from pegasos._machine import KernelMachine, variance_by_norms
+from pegasos._machine import CONSTANT, KernelMachine, variance_by_norms
 from pegasos._run import Run
 from pegasos._threads import thread_count
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 #: How much the exponents of a Gaussian kernel may be wrong by rounding.
 _LOST = 1e-3
+
+#: How many times as much of an objective was lost in trials as independent roundings of all kernel values would hide.
+_WORST = 4.0
 
 #: An average of recent iterates reaches back this many updates where nothing bounds it.
 _UNBOUNDED = 2**62
@@ -184,9 +187,35 @@ class BudgetedMachine(KernelMachine):
             self._decided = {}
             self._room.check_kernel()
         data, classes = super()._examples(X, y, sample_weight, classes, reset=reset, stream=stream)
-        if reset and data.X.dtype == np.float32 and self._loses_distances(data, self._rough_width(data)):
-            data = as_data(data.X.astype(np.float64), data.codes, data.weight)
+        if reset and data.X.dtype == np.float32:
+            gamma = self._rough_width(data)
+            if self._loses_distances(data, gamma) or (stream is None and self._loses_sums(data, gamma)):
+                data = as_data(data.X.astype(np.float64), data.codes, data.weight)
         return data, classes
+
+    def _loses_sums(self, data: Data, gamma: float) -> bool:
+        """Whether coefficients that may be as large as C make more than ``tol`` of the roundings of float32 kernel values.
+
+        ``||w||^2`` is a sum of kernel values times two coefficients: where as many are C as -C little but the roundings may be left.
+        """
+        if isinstance(self.alpha, str) or data.metric is not None or self.kernel not in ("linear", "poly", "rbf", "sigmoid"):
+            return False
+        heaviest = 1.0 if data.weight is None else float(data.weight.max())
+        if heaviest <= (of_one := float(self.alpha) * data.n):
+            return False
+        with np.errstate(over="ignore"):
+            # Of two rows as of one with itself.
+            size = np.float64(data.norms().mean())
+            if self.kernel == "poly":
+                size = (gamma * size + self.coef0) ** self.degree
+            elif self.kernel != "linear":
+                # The exponent is a difference of larger numbers.
+                size = 1.0 + 2.0 * gamma * size
+            # It may yet be decided.
+            size += CONSTANT**2 if getattr(self, "fit_intercept", False) else 0.0
+            # The mean square of the roundings, times alpha/2 n C^2.
+            lost = float(np.finfo(np.float32).eps / 4.0 * size * heaviest / of_one)
+        return _WORST * lost > (_LOST if self.tol is None else self.tol)
 
     def _loses_distances(self, data: Data, gamma: float) -> bool:
         """Whether the rows are so far from 0 that, in their precision, a Gaussian kernel does not know how far they are apart."""

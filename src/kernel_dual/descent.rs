@@ -47,6 +47,9 @@ const MORE: usize = GROUP;
 /// Rows that are computed at a time where all slopes are made up for.
 const SOME: usize = 4 * GROUP;
 
+/// As many steps take about as long as a row of kernel values, of a few dozen features.
+const STEPS_OF_ROW: usize = 16;
+
 /// Whose step promises less than this part of the best one is passed over. With 0 letter, usps and covtype15k of
 /// `benches/kernels.py` take as long; with eight parts instead of four, too; with one step a pass 1.02 to 1.9 times as long.
 const WORTH: f64 = 0.1;
@@ -299,8 +302,10 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let stuck = gain <= 0.0 || at >= descent.active.len();
             let last = descent.steps >= most_steps;
             if there || stuck || last {
-                let computed = self.sync(data, &mut job.among, descent)?;
-                left = left.saturating_sub(computed);
+                let Some(computed) = self.sync(data, &mut job.among, descent, left)? else {
+                    return Ok(false);
+                };
+                left = left.saturating_sub(STEPS_OF_ROW * computed);
                 let idle = descent.synced == descent.steps;
                 descent.synced = descent.steps;
                 let gap = self.regroup(descent, &weights);
@@ -334,7 +339,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 let x = data.rows();
                 let most = if x.n_features() < 64 { FEW } else { MORE };
                 job.wanted = promising(descent, needed, &job.among, most);
-                left = left.saturating_sub(job.wanted.len());
+                left = left.saturating_sub(STEPS_OF_ROW * job.wanted.len());
                 if job.in_step {
                     return Ok(false);
                 }
@@ -495,26 +500,31 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(changes.iter().any(|change| *change != 0.0))
     }
 
-    /// Makes up for what has moved since all slopes were known. Returns how many rows of kernel values were computed.
+    /// Makes up for what has moved since all slopes were known. Returns how many rows of kernel values were computed; `None`
+    /// where so many were, and more are to come before anything else.
     fn sync(
         &self,
         data: &Examples<'_, S>,
         among: &mut Among<S>,
         descent: &mut Descent<S>,
-    ) -> Result<usize, Error> {
+        size: usize,
+    ) -> Result<Option<usize>, Error> {
         let len = descent.a.len();
         let change = |k: &usize| descent.factor[*k] * (descent.known[*k] - descent.a[*k]);
         let moved: Vec<usize> = (0..len).filter(|k| change(k) != 0.0).collect();
         let changes: Vec<f64> = moved.iter().map(change).collect();
         let mut computed = 0;
         for part in moved.chunks(SOME) {
+            if STEPS_OF_ROW * computed >= size.max(1) {
+                return Ok(None);
+            }
             let part = part.iter().copied();
             computed += among.fetch(self.kernel, data.rows(), &self.cached, part)?;
         }
         let rows: Vec<&[S]> = moved.iter().map(|&k| among.row(&self.cached, k)).collect();
         add_all(&changes, &rows, &mut descent.slope);
         descent.known.clone_from(&descent.a);
-        Ok(computed)
+        Ok(Some(computed))
     }
 
     pub(super) fn after_descent(&self, job: &Job<S>, descent: &Descent<S>) -> Found {

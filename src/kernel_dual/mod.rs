@@ -435,7 +435,6 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 for job in jobs {
                     self.take(job.problem, job.found.unwrap_or_default(), &mut gains);
                 }
-                self.room.clear();
                 if gains.is_empty() {
                     self.before.clear();
                 } else {
@@ -505,6 +504,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         let certificate = self.proved();
         if certificate.gap() <= tol * certificate.primal {
+            self.room.clear();
             return Ok(certificate);
         }
         let n = self.len() as f64;

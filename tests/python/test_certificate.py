@@ -11,6 +11,8 @@ from conftest import every_pair, papers_linear
 from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from pegasos import KernelPegasosClassifier
+
 
 LOSSES = ["hinge", "squared_hinge", "log_loss"]
 ALPHA = 0.05
@@ -363,3 +365,31 @@ def test_tol_of_a_warm_start():
     model.fit(X, y)
     assert model.n_iter_ < 500
     assert np.isnan(model.duality_gap_)
+
+
+@pytest.mark.parametrize(
+    ("C", "away", "params"),
+    [
+        (1e3, 3.0, {"kernel": "poly", "coef0": 1.0}),
+        (1e4, 0.0, {}),
+        (1e5, 0.0, {"kernel": "linear"}),
+        (1e5, 0.0, {"gamma": 0.1, "budget": 100}),
+        (3e3, 0.0, {"gamma": 0.1}),
+        (1e2, 0.0, {}),
+        (1.0, 0.0, {"kernel": "linear"}),
+    ],
+)
+def test_what_float32_hides_is_not_certified(C, away, params):
+    """Coefficients of up to C beside kernel values of single precision."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 2)) + away
+    y = X[:, 0] - away + random.normal(size=1000) > 0
+    X = X.astype(np.float32)
+    of = {}
+    for rows in (X, X.astype(np.float64)):
+        of[rows.dtype.name] = KernelPegasosClassifier(alpha=1.0 / (C * len(y)), random_state=0, **params).fit(rows, y)
+    found, want = of["float32"], of["float64"]
+    assert found.dual_objective_ <= want.objective_ * (1.0 + 1e-3)
+    assert found.objective_ <= want.objective_ * (1.0 + 3e-3)
+    # Where nothing is hidden nothing is paid.
+    assert found.support_vectors_.dtype == ("float64" if C >= 1e3 else "float32")
