@@ -198,7 +198,8 @@ class BudgetedMachine(KernelMachine):
 
         ``||w||^2`` is a sum of kernel values times two coefficients: where as many are C as -C little but the roundings may be left.
         """
-        if isinstance(self.alpha, str) or data.metric is not None or self.kernel not in ("linear", "poly", "rbf", "sigmoid"):
+        # C = 1, or nothing that is solved for.
+        if isinstance(getattr(self, "alpha", "auto"), str) or data.metric is not None or self.kernel not in ("linear", "poly", "rbf", "sigmoid"):
             return False
         heaviest = 1.0 if data.weight is None else float(data.weight.max())
         if heaviest <= (of_one := float(self.alpha) * data.n):
