@@ -51,7 +51,7 @@ def warn_of_gap(
     certified: bool,
     *,
     scales: str | None = None,
-    advice: str = "Increase max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing",
+    advice: str,
     stacklevel: int,
 ) -> None:
     """Says that a fit has ended without an answer as good as was asked for."""
@@ -453,7 +453,10 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
         if self.tol is not None and fit.outcome == "exhausted":
             certified = certify and self._has_certificate()
             after, scales = f"max_iter={self.max_iter} epochs", scale_advice(data.X)
-            warn_of_gap(after, self.tol, run, certified, scales=scales, stacklevel=5)
+            # Dual ascent alone makes no leaps.
+            first = "Use solver='auto', or increase" if self._choice("solver") == "dual" else "Increase"
+            advice = f"{first} max_iter, alpha or tol; tol=None runs max_iter epochs and asks nothing"
+            warn_of_gap(after, self.tol, run, certified, scales=scales, advice=advice, stacklevel=5)
 
     def _bar(self) -> NoBar:
         """What shows how it goes, if that is wanted."""

@@ -199,7 +199,8 @@ class BudgetedMachine(KernelMachine):
         ``||w||^2`` is a sum of kernel values times two coefficients: where as many are C as -C little but the roundings may be left.
         """
         # C = 1, or nothing that is solved for.
-        if isinstance(getattr(self, "alpha", "auto"), str) or data.metric is not None or self.kernel not in ("linear", "poly", "rbf", "sigmoid"):
+        moderate = isinstance(getattr(self, "alpha", "auto"), str)
+        if moderate or data.metric is not None or self.kernel not in ("linear", "poly", "rbf", "sigmoid"):
             return False
         heaviest = 1.0 if data.weight is None else float(data.weight.max())
         if heaviest <= (of_one := float(self.alpha) * data.n):
@@ -216,7 +217,8 @@ class BudgetedMachine(KernelMachine):
             size += CONSTANT**2 if getattr(self, "fit_intercept", False) else 0.0
             # The mean square of the roundings, times alpha/2 n C^2.
             lost = float(np.finfo(np.float32).eps / 4.0 * size * heaviest / of_one)
-        return _WORST * lost > (_LOST if self.tol is None else self.tol)
+        # Who asks for less than float32 has is told so by the fit.
+        return _WORST * lost > (_LOST if self.tol is None else max(float(self.tol), _LOST / 10.0))
 
     def _loses_distances(self, data: Data, gamma: float) -> bool:
         """Whether the rows are so far from 0 that, in their precision, a Gaussian kernel does not know how far they are apart."""

@@ -98,10 +98,12 @@ def validated(estimator: Any, X: Any, *y: Any, dtype: Any, reset: bool, finite: 
 def from_arrow(values: Any, name: str) -> Any:
     """What offers its columns by Arrow's PyCapsule interface alone, as pyarrow's table or array; else what it was.
 
-    Some can do so once only: who needs the values twice comes here first.
+    Some can do so once only: who needs the values twice comes here first. A record batch is a table, too: as an array it
+    would lose the names of its columns.
     """
     one = hasattr(values, "__arrow_c_array__")
-    if hasattr(values, "__array__") or not (one or hasattr(values, "__arrow_c_stream__")):
+    named = one and name.startswith("X") and hasattr(values, "column_names")
+    if (hasattr(values, "__array__") and not named) or not (one or hasattr(values, "__arrow_c_stream__")):
         return values
     try:
         import pyarrow

@@ -105,10 +105,10 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         ``SGDClassifier``; in terms of ``LinearSVC``, ``C = 1/(alpha n_samples)``. "auto" is C = 1, ``1/n_samples``; 1e-4
         where training begins by ``partial_fit``.
     solver : {"auto", "pegasos", "dual"}, default="auto"
-        "pegasos" is the papers' algorithm. "dual" is dual coordinate ascent, which closes the gap to
-        any ``tol`` and does not mind an ``alpha`` however small. "auto" is "pegasos", which is ahead
-        in the first epoch where ``alpha n_samples > 1``, and "dual" from the very same point as soon
-        as that is faster; "pegasos" alone where a parameter asks for what only that has (another
+        "pegasos" is the papers' algorithm. "dual" is dual coordinate ascent alone, which closes the gap to any ``tol``, but
+        may take thousands of epochs where ``alpha`` is small beside the rows. "auto" is "pegasos", which is ahead in the
+        first epoch where ``alpha n_samples > 1``, and "dual" from the very same point as soon as that is faster, with leaps
+        of Newton's method where it would be long; "pegasos" alone where a parameter asks for what only that has (another
         ``learning_rate`` or ``batch_size``, ``projection``, ``average``, ``half_life``, ``early_stopping``,
         ``warm_start``, ``shards``, ``sampling`` with replacement or by an array).
     fit_intercept : bool or "free", default=True
@@ -142,7 +142,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         For streams that drift: the weight that an example has for the model halves every so many examples, > 0. Steps are
         ``max(1/(alpha (t0 + t)), (1 - 2^(-1/half_life))/alpha)``: w is about a mean over the last 1.44 half_life examples.
         "auto" for ``alpha`` is 1 over their number then (for the squared hinge the largest ``2 ||x||^2`` of the first call,
-        but for one row in twenty, over it) if that is more. None: all examples count alike. There is no certificate; docs/online.md has more.
+        but for rows that stand out, over it) if that is more. None: all examples count alike. There is no certificate; docs/online.md has more.
     batch_size : int, default=1
         Examples a step: it moves along their mean gradient. The last batch of an epoch, or of a call
         of ``partial_fit``, may be smaller.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pegasos._core import Trainer
     from pegasos._data import Data
 
-#: The part of a batch whose steps are no longer than they should be; what the others have more in curvature stands out.
-_USUAL = 0.95
+#: A row of a batch stands out whose curvature is more than so many times that of all but one row in twenty.
+_USUAL, _STANDS_OUT = 0.95, 4.0
 
 #: Fewer rows of a batch tell little of those to come.
 _FEW = 10
@@ -58,8 +58,8 @@ def tamed(estimator: Any, data: Data, trainer: Trainer | None) -> Data:
     """The examples that a stream learns next, of the squared hinge; those for which steps are too long count for less.
 
     ``trainer`` has learned the stream so far; none has before its first examples. A few rows that are much larger than all
-    others must not set the pace of all that come after: it is that of most rows of a batch, and rows without weights raise it
-    no faster than the stream gets longer. Rows beyond it count for so much less that no step is longer than 1 over their
+    others must not set the pace of all that come after: most rows of a batch do, and rows without weights raise it no faster
+    than the stream gets longer. Rows beyond it count for so much less that no step is longer than 1 over their
     curvature. Weights are what they are, but where a half-life leaves no shorter step.
     """
     if not _swings(estimator):
@@ -71,7 +71,7 @@ def tamed(estimator: Any, data: Data, trainer: Trainer | None) -> Data:
     weights = np.ones(data.n) if data.weight is None else data.weight
     most = np.inf
     if data.n >= _FEW and not given:
-        most = float(np.quantile(curvatures, _USUAL, method="lower"))
+        most = _STANDS_OUT * float(np.quantile(curvatures, _USUAL, method="lower"))
     if trainer is not None and value is None and data.weight is None:
         reach, t = _reach(estimator, trainer), trainer.facts.t
         most = max(reach, min(most, reach * (1.0 + data.n / (t + 1.0))))

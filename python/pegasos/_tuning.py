@@ -514,8 +514,11 @@ class Task:
             raise ValueError("sample_weight must be > 0 somewhere in both parts of every split")
         if self.scorer is None:
             return float(np.average(chosen(votes) == codes, weights=weight))
+        probabilities: Any
         if self.method is None and self.is_logistic:
             probabilities = partial(Calibration.of_log_loss(len(self.classes)).probabilities, scores)
+        elif self.tuned.calibration is None:
+            probabilities = self._refuse_probabilities
         else:
             method = self.method or "sigmoid"
             probabilities = partial(crossed, method, scores, codes, len(self.classes), self._pairs, weight)
@@ -526,6 +529,13 @@ class Task:
             rows, _ = _safe_split(self.template, self.X, None, test)
         params = _check_method_params(self.X, self.score_params, indices=test)
         return _number(self.scorer(held, rows, self.classes[codes], **params))
+
+    def _refuse_probabilities(self) -> Any:
+        """What scorers get that ask for probabilities of models that have none."""
+        raise ValueError(
+            f"scoring={self.tuned.scoring!r} asks for probabilities, which need calibration, or a linear model with "
+            "loss='log_loss'; got calibration=None"
+        )
 
     def is_surely_worse(self, fold: Fold, scores: np.ndarray, best: np.ndarray) -> bool:
         """Whether a model with these scores of a fold's held-out rows is less accurate than one with those, beyond doubt.

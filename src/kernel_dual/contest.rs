@@ -20,7 +20,10 @@ use crate::trail::{Point, Trail, Way, by_scores};
 
 /// Bytes of kernel values, at most: more do not stay in the processor's cache, and steps are no faster than those of blocks.
 /// With 120 MB covtype15k at C = 100 took 1.5 times as long as without contests.
-pub(super) const BYTES: usize = 48 << 20;
+const BYTES: usize = 48 << 20;
+
+/// And so many may be there however few are allowed: without them some fits do not end.
+const FEWEST: usize = 2 << 20;
 
 /// Down to this part of its gap a contest goes.
 const DEEP: f64 = 0.2;
@@ -70,6 +73,12 @@ pub(super) struct Contest<S> {
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
+    /// How many kernel values among those that are free there may be.
+    pub(super) fn most_of_face(&self) -> usize {
+        let [most, fewest] = [BYTES, FEWEST].map(|bytes| bytes / size_of::<S>());
+        (self.most.pow(2) / 4).clamp(fewest, most)
+    }
+
     /// A contest of all that have a share, given the shares of all; `None` where too many contend.
     pub(super) fn begin_contest(
         &self,
@@ -109,7 +118,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             own
         });
         // Conjugate gradients need as much again; and a round has kernel values of its own.
-        let (size, most) = (cells.size(), (BYTES / size_of::<S>()).min(self.most.pow(2) / 4));
+        let (size, most) = (cells.size(), self.most_of_face());
         let fits = size <= most && memory::check::<S>("kernel values", &[2 * size]).is_ok();
         if examples.is_empty() || !fits || !cells.reserve() {
             return None;

@@ -214,6 +214,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             working: WORKING.min(most),
             last_gap: f64::INFINITY,
             sums: Sums { gap: f64::NAN, loss: f64::NAN, cross: f64::NAN },
+            times: 1.0,
+            nothing: f64::NAN,
             surveyed: false,
         };
         let mut problems = Vec::new();
@@ -586,7 +588,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         w.number_rows(n)?;
         let mut coefs: Vec<(usize, usize, f64)> = Vec::new();
         for (place, o, a) in self.dual.nonzeros() {
-            let coef = self.coef_of_one(data, place) * a;
+            let times = self.problems.get(o).unwrap_or(&self.problems[0]).times;
+            let coef = times * self.coef_of_one(data, place) * a;
             if coef != 0.0 {
                 coefs.push((self.numbers[place], o, coef));
             }

@@ -16,6 +16,10 @@ use crate::threads::side_by_side;
 /// C = 100, one letter as long; several classes jointly 0.7 to 1.3 times as long.
 const EARLY: f64 = 0.5;
 
+/// So often bounds of a multiple are narrowed, each time by so much.
+const NARROWINGS: usize = 60;
+const GOLDEN: f64 = 0.381_966_011_250_105;
+
 /// One of the problems.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
@@ -26,8 +30,11 @@ pub(super) struct Part {
     pub working: usize,
     /// Where the last round began.
     pub last_gap: f64,
-    /// As of the last survey, times n.
+    /// As of the last survey, times n, at so many times w(a): 1, unless that is worse than 0, as where steps have been cut short.
     pub sums: Sums,
+    pub times: f64,
+    /// The losses of w = 0, times n; NaN as long as nobody knows.
+    pub nothing: f64,
     /// Whether there was one since it has moved.
     pub surveyed: bool,
 }
@@ -64,6 +71,11 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     ) -> Result<Vec<(usize, Vec<u32>)>, Error> {
         self.check(data)?;
         let n = self.len() as f64;
+        for p in 0..self.problems.len() {
+            if self.problems[p].nothing.is_nan() {
+                self.problems[p].nothing = self.losses_at(data, p, 0.0);
+            }
+        }
         let there =
             |sums: Sums| tol.is_none_or(|tol| sums.gap / n <= tol * sums.certificate(n).primal);
         let parts = self.problems.iter().enumerate();
@@ -84,12 +96,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 true => part.spans.iter().cloned().flatten().map(|place| place as u32).collect(),
                 false => choose(shares, working),
             });
-            (p, sums, working, set)
+            (p, sums, self.best_multiple(data, p, sums), working, set)
         });
         let mut sets = Vec::new();
-        for (p, sums, working, set) in found {
+        for (p, sums, best, working, set) in found {
             let part = &mut self.problems[p];
-            (part.sums, part.surveyed) = (sums, true);
+            ((part.sums, part.times), part.surveyed) = (best, true);
             if !sums.certificate(n).primal.is_finite() {
                 return Err(Error::non_finite("X", "the objective overflows"));
             }
@@ -149,6 +161,53 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
         }
         sums
+    }
+
+    /// The sums at the multiple of w(a) between 0 and 1 that is best, and which that is: 1 where w(a) is no worse than 0. The dual
+    /// value is that of a.
+    fn best_multiple(&self, data: &Examples<'_, S>, p: usize, sums: Sums) -> (Sums, f64) {
+        let value = sums.cross / 2.0 + sums.loss;
+        let is_worse = value > self.problems[p].nothing && value.is_finite();
+        if !is_worse || !self.positive {
+            return (sums, 1.0);
+        }
+        let at = |times: f64| {
+            // Below 0 it is nothing but roundings.
+            let cross = times * times * sums.cross.max(0.0);
+            let loss = self.losses_at(data, p, times);
+            (cross / 2.0 + loss, cross, loss)
+        };
+        // What is between bounds is convex.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..NARROWINGS {
+            let third = GOLDEN * (high - low);
+            match at(low + third).0 <= at(high - third).0 {
+                true => high -= third,
+                false => low += third,
+            }
+        }
+        let (there, cross, loss) = at(low);
+        (Sums { gap: sums.gap + there - value, loss, cross }, low)
+    }
+
+    /// The losses of a problem at so many times w(a), by weight.
+    fn losses_at(&self, data: &Examples<'_, S>, p: usize, times: f64) -> f64 {
+        let outputs = if self.is_apart(p) { 0 } else { self.outputs() };
+        let (mut scores, mut coef) = (vec![0.0; outputs], vec![0.0; outputs]);
+        let places = self.problems[p].spans.iter().cloned().flatten();
+        let losses = places.map(|place| {
+            let (y, weight) = (self.labels[place], data.weight(self.numbers[place]));
+            let loss = match self.loss.hinge_sign(p, y) {
+                Some(sign) => (1.0 - sign * times * self.scores.get(p, place)).max(0.0),
+                None => {
+                    self.scores.read(place, &mut scores);
+                    scores.iter_mut().for_each(|score| *score *= times);
+                    self.loss.value_and_coef(&scores, y, &mut coef)
+                }
+            };
+            weight * loss
+        });
+        losses.sum()
     }
 
     /// The sum over the problems, as far as it proves anything.

@@ -12,7 +12,6 @@
 //!   covtype15k 0.85 at 100 and 1.0 to 1.2 at 1000; a9a 0.8.
 
 use super::KernelAscent;
-use super::contest::BYTES;
 use super::descent::Descent;
 use super::face::{Face, Intervals, STEPS};
 use super::working::Job;
@@ -155,7 +154,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             weights[l] > 0.0 && a > 0.0 && a < 1.0 && descent.can_step(&job.among, k)
         };
         let free: Vec<usize> = (0..descent.active.len()).filter(is_free).collect();
-        let (size, most) = (free.len().pow(2), (BYTES / size_of::<S>()).min(self.most.pow(2) / 4));
+        let (size, most) = (free.len().pow(2), self.most_of_face());
         let takes = (STEPS + 2) * size + free.len() * descent.now.len();
         let due = free.len() > 1 && size <= most && descent.sweeps.may_try(takes);
         if !due || memory::check::<S>("kernel values", &[size]).is_err() {

@@ -393,3 +393,31 @@ def test_what_float32_hides_is_not_certified(C, away, params):
     assert found.objective_ <= want.objective_ * (1.0 + 3e-3)
     # Where nothing is hidden nothing is paid.
     assert found.support_vectors_.dtype == ("float64" if C >= 1e3 else "float32")
+
+
+@pytest.mark.parametrize(("scale", "exact"), [(1000.0, False), (3.0, True)])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit_that_ends_short_is_no_worse_than_nothing(classes, scale, exact):
+    """Where kernel values are as large as 1e12, w(a) is often far beyond what is best of its kind."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100, 4))
+    y = (X[:, 0] * X[:, 1] + 0.7 * random.normal(size=100) > 0).astype(int)
+    if classes == 3:
+        y[X[:, 2] > 0.8] = 2
+    X *= scale
+    model = KernelPegasosClassifier("poly", gamma=1.0, alpha=1e-3, multi_class="ovr", max_iter=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    problems = 1 if classes == 2 else 3
+    assert model.dual_objective_ <= model.objective_ <= problems * (1.0 + 1e-9)
+    # What is told is true of the model, as far as there are digits.
+    coefs, S = np.atleast_2d(model.dual_coef_), model.support_vectors_
+    scores = (X @ S.T) ** 3 @ coefs.T + model.intercept_
+    norms = np.einsum("oi,ij,oj->o", coefs, (S @ S.T) ** 3, coefs) + np.asarray(model.intercept_) ** 2 / 9.0
+    signs = np.where(y[:, None] == model.classes_[-problems:], 1, -1)
+    want = 1e-3 / 2 * norms.sum() + np.maximum(0.0, 1.0 - signs * scores).mean(axis=0).sum()
+    if exact:
+        assert model.objective_ == pytest.approx(want, rel=1e-6)
+    else:
+        assert want <= problems * (1.0 + 1e-3)

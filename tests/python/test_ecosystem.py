@@ -287,6 +287,7 @@ FRAMES = {
     "chunks": chunked,
     "stream": lambda columns: Stream(pa.table(columns)),
     "batch": lambda columns: Batch(pa.record_batch(columns)),
+    "record batch": pa.record_batch,
 }
 
 

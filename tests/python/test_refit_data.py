@@ -44,7 +44,7 @@ def test_path():
 @pytest.mark.parametrize("make", [board, waves])
 def test_accuracies_of_the_path_are_those_of_the_rows_held_out(make, monkeypatch):
     # As well solved on the way as at its end, so that both can be compared.
-    monkeypatch.setattr(_refit, "_ROUGH_PATH", 1e-5)
+    monkeypatch.setattr(_refit, "ROUGH_PATH", 1e-5)
     X, y = make(600)
     alphas = [1.0, 1e-2, 1e-3]
     model = machine(gamma=2.0 if make is board else 0.02, alpha=1e-2, tol=1e-5).fit(X, y)

@@ -240,10 +240,9 @@ def test_an_offset_is_raised_by_what_is_needed_and_goes_where_the_model_goes():
     X, y, _ = examples("squared_hinge")
     model = PegasosClassifier(random_state=0).partial_fit(0.7 * X[:10], y[:10], classes=[0, 1])
     model.partial_fit(X[10:30], y[10:30])
-    # The step after ten others is 1 over the largest curvature, but for one row in twenty.
-    usual = np.quantile(curvatures(X[10:30]), 0.95, method="lower")
-    assert np.sort(curvatures(X[10:30]))[-2] == usual
-    assert offset(model) == pytest.approx(usual / model.alpha_ - 10) and model.t_ == 30
+    # The step after ten others is 1 over the largest curvature.
+    largest = curvatures(X[10:30]).max()
+    assert offset(model) == pytest.approx(largest / model.alpha_ - 10) and model.t_ == 30
     copied, raised = pickle.loads(pickle.dumps(model)), offset(model)
     # No larger example has come since, nor does another parameter make it forget, or start anew.
     for other in (model, copied):
@@ -298,13 +297,13 @@ def test_a_row_that_stands_out_counts_for_as_much_less(weighted):
     model = PegasosClassifier(sampling="storage", random_state=0).partial_fit(X[first], y[first], [0, 1], given(first))
     other = pickle.loads(pickle.dumps(model))
     X[45] *= 100.0
-    most = np.quantile(curvatures(X[then]), 0.95, method="lower")
+    most = 4.0 * np.quantile(curvatures(X[then]), 0.95, method="lower")
     if not weighted:
         reach = model.alpha_ * (offset(model) + 40)
         most = max(reach, min(most, reach * (1.0 + 20 / 41)))
     model.partial_fit(X[then], y[then], sample_weight=given(then))
     part = np.minimum(1.0, most / curvatures(X))
-    assert part[45] < 0.01 and np.sum(part[then] < 1.0) <= 2
+    assert part[45] < 0.05 and np.sum(part[then] < 1.0) == 1
     # A given offset tames nothing by itself.
     other.set_params(t0=offset(model)).partial_fit(X[then], y[then], sample_weight=weights[then] * part[then])
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-9)

@@ -169,6 +169,18 @@ def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
     assert steps == [pytest.approx((1e-2 / 3.0, True)), 0.5, pytest.approx((1e-3 / 3.0, False)), 0.5]
 
 
+@pytest.mark.parametrize("tuned", [PegasosClassifierCV, KernelPegasosClassifierCV])
+def test_no_score_by_probabilities_that_there_are_not(tuned, small):
+    X, y = small
+    with pytest.raises(ValueError, match="scoring='neg_log_loss' asks for probabilities, .* got calibration=None"):
+        tuned(scoring="neg_log_loss", calibration=None).fit(X, y % 2)
+    # Others need none, and some losses have them.
+    model = tuned(scoring="roc_auc", calibration=None, random_state=0).fit(X, y % 2)
+    assert model.score(X, y % 2) > 0.5
+    model = PegasosClassifierCV(scoring="neg_log_loss", loss="log_loss", calibration=None).fit(X, y % 2)
+    assert model.score(X, y % 2) > -np.log(2.0)
+
+
 def test_labels_that_mean_nothing_score_as_such():
     rng = np.random.RandomState(0)
     X, y = rng.randn(600, 5), rng.randint(0, 2, 600)
