@@ -571,7 +571,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.own[place] + self.kernel.by
     }
 
-    /// w(a): its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
+    /// w(a), or where it is worse than w = 0 the best multiple of it between 0 and 1 (of each problem for itself), whose objective
+    /// the certificate has: its support vectors are the examples with `a_i != 0`, numbered as rows of the data.
     pub fn result(&mut self, data: &Examples<'_, S>) -> Result<Expansion<S>, Error> {
         self.finish(data)?;
         if self.problems.iter().any(|part| !part.surveyed) {
