@@ -69,19 +69,21 @@ def tamed(estimator: Any, data: Data, trainer: Trainer | None) -> Data:
         return data
     curvatures = _curvatures(estimator, data._replace(weight=None))
     weights = np.ones(data.n) if data.weight is None else data.weight
+    reach = longest = np.inf
+    if trainer is not None:
+        reach, longest = _reach(estimator, trainer), _longest(estimator, value)
+        if float((curvatures * weights).max()) <= min(reach, longest):
+            return data
     most = np.inf
     if data.n >= _FEW and not given:
         most = _STANDS_OUT * float(np.quantile(curvatures, _USUAL, method="lower"))
     if trainer is not None and value is None and data.weight is None:
-        reach, t = _reach(estimator, trainer), trainer.facts.t
-        most = max(reach, min(most, reach * (1.0 + data.n / (t + 1.0))))
+        most = max(reach, min(most, reach * (1.0 + data.n / (trainer.facts.t + 1.0))))
     part = _part(most, curvatures)
-    if trainer is not None and value is not None:
-        alpha = float(estimator._choice("alpha"))
-        felt, most = part * weights * curvatures, alpha * remembered(value)
-        if data.n >= _FEW and np.median(felt) > most:
-            _warn_of_half_life(estimator, value, alpha)
-        part = part * _part(most, felt)
+    felt = part * weights * curvatures
+    if data.n >= _FEW and np.median(felt) > longest:
+        _warn_of_half_life(estimator, value, float(estimator._choice("alpha")))
+    part = part * _part(longest, felt)
     return data if (part == 1.0).all() else data.weighted(part * weights)
 
 
@@ -96,7 +98,12 @@ def _reach(estimator: Any, trainer: Trainer) -> float:
     return float(estimator._choice("alpha")) * (params["t0"] + params.get("ahead", 0.0) + trainer.facts.t)
 
 
-def _warn_of_half_life(estimator: Any, value: float, alpha: float) -> None:
+def _longest(estimator: Any, value: float | None) -> float:
+    """The curvature for which no step of a half-life is too long, however many there have been; of none there is no limit."""
+    return math.inf if value is None else float(estimator._choice("alpha")) * remembered(value)
+
+
+def _warn_of_half_life(estimator: Any, value: float | None, alpha: float) -> None:
     # Once, however many batches are so.
     if estimator.__dict__.get("_told_of") == (value, alpha):
         return
