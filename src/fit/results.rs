@@ -12,8 +12,8 @@ use crate::linear::Linear;
 use crate::loss::Loss;
 use crate::scalar::Scalar;
 
-/// Rows get the weights of their features alone where these are at most this part of all features: beyond it, in trials on an AMD
-/// EPYC, to have all weights at hand pays with the second call.
+/// Rows get the weights of their features alone as long as all that have been asked for since a step are at most this part of all
+/// features: whoever asks for more is soon better served by all weights, which then are at hand.
 const PART: usize = 4;
 
 /// What has been handed out since the last step.
