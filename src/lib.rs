@@ -216,7 +216,7 @@ pub use fit::{
 pub use frozen::{Frozen, Scoring};
 pub use hypothesis::{Combine, Hypothesis, LinearSingle};
 pub use kernel::Kernel;
-pub use kernel_dual::KernelAscent;
+pub use kernel_dual::{Folds, KernelAscent};
 pub use ledger::{Certificate, Ledger};
 pub use linear::{Linear, LinearPanel, LinearState};
 pub use loss::{

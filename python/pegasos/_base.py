@@ -326,7 +326,9 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
                 run = Run(self._make_trainer(data, len(classes)), seed, 0)
         if self.calibration is not None:
             # Before a fit that would be in vain.
-            self._fewest(rows.codes, classes, weights_of(sample_weight, rows.n))
+            weight = weights_of(sample_weight, rows.n)
+            self._fewest(rows.codes, classes, weight)
+            self._hold_out(run.trainer, rows.codes, classes, weight, seed)
         self._forget_scores()
         self.__dict__.pop("refit_path_", None)
         self._stream = Stream.of_fit(classes, rows.codes, self._met() if going_on else None)

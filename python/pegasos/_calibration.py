@@ -27,6 +27,8 @@ from pegasos._types import available_if
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pegasos._core import Trainer
+
 #: The ways there are.
 METHODS = ("sigmoid", "temperature", "isotonic")
 
@@ -339,6 +341,11 @@ def counts_of(codes: np.ndarray, n_classes: int, weight: np.ndarray | None) -> n
     return np.where(counted > 0, counted, counts)
 
 
+def _counted(codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The numbers of the examples with a weight: nothing is learned of the others, and nothing from them."""
+    return np.arange(len(codes)) if weight is None else np.flatnonzero(weight > 0)
+
+
 def most_rows(n_scores: int) -> int:
     """How many examples with so many scores are remembered."""
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_SCORES // n_scores))
@@ -360,6 +367,7 @@ class Probable(ABC):
 
     calibration: str | None
     sampling: Any
+    _trainer: Any
     classes_: np.ndarray
     _calibration: Calibration
     _scored: Scored
@@ -476,21 +484,44 @@ class Probable(ABC):
     def _score_folds(self, X: Any, codes: np.ndarray, sample_weight: Any, seed: int, refit: float | None = None) -> None:
         """Learns from the scores that examples get from models that were made without them, ``refit`` with this alpha."""
         weight = weights_of(sample_weight, len(codes))
-        fewest = self._fewest(codes, self.classes_, weight)
-        everybody = np.arange(len(codes))
-        # Nothing is learned of the others, and nothing from them.
-        counted = everybody if weight is None else np.flatnonzero(weight > 0)
+        found = None if refit is not None else self._trainer.take_held_out()
+        if found is None:
+            scores = self._scores_of_folds(X, codes, weight, seed, refit)
+        else:
+            scores = found.reshape(len(codes), -1)
+        if weight is not None:
+            counted = _counted(codes, weight)
+            scores, codes, weight = scores[counted], codes[counted], weight[counted]
+        self._calibrate_by(scores, codes, weight)
+
+    def _hold_out(
+        self, trainer: Trainer, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None, seed: int
+    ) -> None:
+        """Has a trainer that is to learn from these examples score them, too, without their fold, where it can."""
+
+    def _folds(
+        self, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None, seed: int, *, pairs: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each fold the numbers of the rows that a model learns from, and of those that it scores."""
+        fewest = self._fewest(codes, classes, weight)
+        counted = _counted(codes, weight)
+        most = FOLDS_OF_TWO if len(classes) == 2 or pairs else FOLDS
+        folds = StratifiedKFold(min(most, fewest), shuffle=True, random_state=seed % 2**32)
+        for _, part in folds.split(counted, codes[counted]):
+            test = counted[part]
+            yield np.delete(np.arange(len(codes)), test), test
+
+    def _scores_of_folds(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, seed: int, refit: float | None
+    ) -> np.ndarray:
+        """The scores that examples get from models that were made without them."""
         model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
         # Of every kind that `fit` takes, rows can be picked then.
         X = validated(model, X, dtype=[np.float64, np.float32], reset=True, finite=False)
-        most = FOLDS_OF_TWO if len(self.classes_) == 2 or self._scores_pairs else FOLDS
-        folds = StratifiedKFold(min(most, fewest), shuffle=True, random_state=seed % 2**32)
         scores: np.ndarray | None = None
-        for _, part in folds.split(counted, codes[counted]):
-            test = counted[part]
-            train = np.delete(everybody, test)
+        for train, test in self._folds(codes, self.classes_, weight, seed, pairs=self._scores_pairs):
             if not isinstance(self.sampling, str):
                 # The same rows, by their numbers in the fold.
                 places = np.full(len(codes), -1)
@@ -515,9 +546,7 @@ class Probable(ABC):
                 scores = np.empty((len(codes), *found.shape[1:]))
             scores[test] = found
         assert scores is not None
-        if weight is not None:
-            scores, codes, weight = scores[counted], codes[counted], weight[counted]
-        self._calibrate_by(scores, codes, weight)
+        return scores
 
     def _calibration_state(self) -> dict[str, Any] | None:
         """What a file must hold of it."""

@@ -198,9 +198,10 @@ class KernelPegasosClassifier(MetricMachine):
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
         number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
-        folds, five where each class has as many examples, by as many fits more; ``partial_fit`` from the scores that the
-        last few thousand examples had when their batch came, before it was learned from. Pairs of classes are calibrated each, and
-        coupled.
+        folds: three of two classes and of pairs, else five, or as many as the rarest class has examples. Exact machines of one
+        problem for each score find them on the way, in less time than the fit itself; others by as many fits more.
+        ``partial_fit`` learns it from the scores that the last few thousand examples had when their batch came, before it
+        was learned from. Pairs of classes are calibrated each, and coupled.
     warm_start : bool, default=False
         Whether ``fit`` goes on from where training is. All rows then count as new examples; with a precomputed kernel or a
         callable they must be those of the first ``fit``.

@@ -172,7 +172,7 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
         How ``predict_proba`` makes probabilities of scores. "sigmoid": a logistic function of each score (Platt), "isotonic"
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
         number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
-        folds, five where each class has as many examples, by as many fits more; ``partial_fit`` from the scores that the
+        folds, three of two classes, else five, or as few as the rarest class has examples; ``partial_fit`` from those that the
         last few thousand examples had when their batch came, before it was learned from. None: probabilities for
         ``loss="log_loss"`` alone, its own.
     warm_start : bool, default=False

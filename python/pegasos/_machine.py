@@ -322,6 +322,20 @@ class KernelMachine(_PegasosBase):
             self._params(data) | {"seed": seed},
         )
 
+    def _hold_out(
+        self, trainer: Trainer, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None, seed: int
+    ) -> None:
+        # What is learned of the rows before, or in an order of their own, is learned of all.
+        if self._bounded or self._choice("metric") != "plain" or not isinstance(self.sampling, str):
+            return
+        n, keeps_c = len(codes), isinstance(self.alpha, str)
+        folds, times = np.zeros(n, np.uint32), []
+        for k, (train, test) in enumerate(self._folds(codes, classes, weight, seed, pairs=_knows_pairs(trainer))):
+            folds[test] = k
+            # As in a fit of the others alone.
+            times.append(1.0 if keeps_c else n / len(train))
+        trainer.hold_out(folds, times)
+
     def _kernel_features(self, data: Data) -> int:
         """How many features rows have for the kernel."""
         return int(data.X.shape[1])

@@ -11,7 +11,7 @@ use crate::evaluation::Evaluation;
 use crate::examples::Examples;
 use crate::expansion::{Expansion, PANEL};
 use crate::hypothesis::Hypothesis;
-use crate::kernel_dual::KernelAscent;
+use crate::kernel_dual::{Folds, KernelAscent};
 use crate::ledger::Certificate;
 use crate::loss::Loss;
 use crate::metric::{Mapped, Metric};
@@ -118,6 +118,9 @@ pub struct KernelProblem<H: Machine, L: Loss> {
     records: Vec<Record>,
     /// What rows are mapped by before anybody sees them.
     mapped: Option<Mapped<H::Scalar>>,
+    /// What the next dual ascent holds out, and what has come of it.
+    folds: Option<Folds>,
+    held_out: Option<Vec<f64>>,
 }
 
 impl<H: Machine, L: Loss + Clone> From<Trainer<H, L>> for KernelProblem<H, L> {
@@ -140,6 +143,8 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
             every: None,
             records: Vec::new(),
             mapped: None,
+            folds: None,
+            held_out: None,
         }
     }
 
@@ -179,6 +184,18 @@ impl<H: Machine, L: Loss + Clone> KernelProblem<H, L> {
         }
         self.mapped = metric.map(|metric| Mapped::new(metric, n_rows)).transpose()?;
         Ok(())
+    }
+
+    /// The next dual ascent finds out, too, what examples score where their fold is held out, if it can: see
+    /// [`KernelAscent::hold_out`].
+    pub fn hold_out(&mut self, folds: Folds) {
+        (self.folds, self.held_out) = (Some(folds), None);
+    }
+
+    /// What it has found, examples x outputs, once it is over: see [`KernelAscent::held_out_scores`]. To be had once.
+    pub fn take_held_out(&mut self) -> Option<Vec<f64>> {
+        self.folds = None;
+        self.held_out.take()
     }
 
     /// The records of the last epoch.
@@ -348,6 +365,9 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
 
     fn begin_ascent(&mut self, data: &Examples<'_, H::Scalar>, cache: usize) -> Result<(), Error> {
         self.dual = H::ascent(&self.trainer, data, cache)?;
+        if let (Some(dual), Some(folds)) = (&mut self.dual, self.folds.take()) {
+            dual.hold_out(folds)?;
+        }
         Ok(())
     }
 
@@ -378,6 +398,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
         let Some(mut dual) = self.dual.take().and_then(KernelAscent::settled) else {
             return Ok(());
         };
+        self.held_out = dual.held_out_scores();
         if let Some(w) = H::ascended(dual.result(data)?) {
             let (loss, params) = (self.trainer.loss().clone(), *self.trainer.params());
             let (t, updates) = (self.trainer.t(), self.trainer.updates());

@@ -62,7 +62,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let labels = labels.chain(std::iter::repeat_n(0.0, stride - set.len()));
         Blocks {
             labels: labels.collect(),
-            weights: self.weights(data, set),
+            weights: self.weights(data, set, None),
             scores,
             before: dual.clone(),
             dual,

@@ -63,11 +63,11 @@ pub(super) struct Descent<S> {
     pub a: Vec<f64>,
     before: Vec<f64>,
     /// Slopes of all as they were when the a were these.
-    slope: Vec<f64>,
-    known: Vec<f64>,
+    pub slope: Vec<f64>,
+    pub known: Vec<f64>,
     /// What a dual variable of 1 is in w, and that times k(x, x).
     pub factor: Vec<f64>,
-    curvature: Vec<f64>,
+    pub curvature: Vec<f64>,
     /// Who takes part, and of these the slopes as they are now, dual variables, inverse curvatures, weights with signs.
     pub active: Vec<u32>,
     pub now: Vec<f64>,
@@ -81,9 +81,9 @@ pub(super) struct Descent<S> {
     pub next: Steepest,
     /// The gap of those who take part when they began to, and that of all.
     first: f64,
-    last_gap: f64,
+    pub last_gap: f64,
     /// That of all at the beginning.
-    start: f64,
+    pub start: f64,
     /// How many take part.
     working: usize,
     /// n times the dual value.
@@ -250,7 +250,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             first: 0.0,
             last_gap: f64::INFINITY,
             start: 0.0,
-            working: if job.whole { (set.len() / 8).clamp(LEAST, WORKING) } else { set.len() },
+            working: 0,
             dual: job.dual,
             steps: 0,
             sweeps: Sweeps::new(job.dual),
@@ -258,8 +258,18 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             synced: usize::MAX,
             rested: 0,
         };
-        descent.start = self.regroup(&mut descent, &self.weights(data, set));
+        self.begin_among(&mut descent, job.whole, &self.weights(data, set, None));
         descent
+    }
+
+    /// Begins with what slopes and dual variables are, whatever was done before.
+    pub(super) fn begin_among(&self, descent: &mut Descent<S>, whole: bool, weights: &[f64]) {
+        let len = weights.len();
+        descent.working = if whole { (len / 8).clamp(LEAST, WORKING) } else { len };
+        (descent.steps, descent.looked, descent.rested) = (0, 0, 0);
+        (descent.synced, descent.last_gap) = (usize::MAX, f64::INFINITY);
+        descent.sweeps = Sweeps::new(descent.dual);
+        descent.start = self.regroup(descent, weights);
     }
 
     /// Chooses who takes part, all slopes being known; returns the gap of all.
@@ -292,7 +302,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         descent: &mut Descent<S>,
         size: usize,
     ) -> Result<bool, Error> {
-        let weights = self.weights(data, &job.among.set);
+        let weights = self.weights(data, &job.among.set, job.without);
         let most_steps = 500 * weights.len() + 1000;
         let mut left = size;
         self.fetch_wanted(data, job, descent)?;
@@ -503,7 +513,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Makes up for what has moved since all slopes were known. Returns how many rows of kernel values were computed; `None`
     /// where so many were, and more are to come before anything else.
-    fn sync(
+    pub(super) fn sync(
         &self,
         data: &Examples<'_, S>,
         among: &mut Among<S>,

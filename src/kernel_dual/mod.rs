@@ -37,6 +37,7 @@ mod companion;
 mod contest;
 mod descent;
 mod face;
+mod held_out;
 mod near;
 mod pair;
 mod rows;
@@ -63,9 +64,10 @@ use crate::params::{check_lambda, check_tol};
 use crate::scalar::Scalar;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
+pub use held_out::Folds;
 use near::is_cheap;
 use rows::Room;
-use survey::{Part, Sums};
+use survey::{Part, spans_of};
 use values::{Cached, Grid, Means, Raised, Spread, vectors_of};
 use working::{Among, Found, Gain, Job};
 
@@ -82,7 +84,8 @@ const SLOW: f64 = 0.5;
 
 /// Where there is one problem, it is taken as a whole up to so many examples, if there may be as many kernel values as it has; else
 /// up to [`MOST`]. In trials on an AMD EPYC one class of covtype15k (12,000) took 0.6 to 0.75 of the time of working sets, one of
-/// letter (16,000) 0.8 to 1.1, a9a (32,561) 1.1 to 1.6.
+/// letter (16,000) 0.8 to 1.1, a9a (32,561) 1.1 to 1.6. So is each pair of classes, where all have room; covtype15k in f64, whose
+/// largest pair has 10,243, takes 0.9 of the time.
 const ALONE: usize = 16_384;
 
 /// Vectors of more bytes come from beyond the processor's second cache, however few rows are multiplied with them: then problems
@@ -149,6 +152,10 @@ pub struct KernelAscent<S, L> {
     scored: bool,
     /// Whether dual values bound the objective.
     positive: bool,
+    /// Parts of the examples that are held out, each once, and what examples score then: of their own problems, NaN as long
+    /// as nobody knows.
+    folds: Option<Arc<Folds>>,
+    held_out: Option<Grid>,
 }
 
 /// What is under way.
@@ -197,7 +204,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         data.check_labels(loss.classes())?;
         let together = cache / 2 / size_of::<S>();
         let most = (cache / 2 / size_of::<S>()).isqrt();
-        let (whole, most) = (cache / size_of::<S>() / n.max(1) >= n, most.clamp(BLOCK, MOST));
+        let most = most.clamp(BLOCK, MOST);
+        let has_room = |len: usize| cache / size_of::<S>() / len.max(1) >= len;
         let outputs = loss.outputs();
         check_shape(outputs, n_features)?;
         Vectors::<S>::new(n_features, Layout::of(kernel, data.rows())).check_room(1)?;
@@ -208,39 +216,19 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         numbers.sort_by_key(|&i| data.label(i));
         let labels: Vec<u32> = numbers.iter().map(|&i| data.label(i)).collect();
         let apart = labels.first().is_none_or(|&y| loss.hinge_sign(0, y).is_some());
-        let part = |spans| Part {
-            spans,
-            whole: false,
-            working: WORKING.min(most),
-            last_gap: f64::INFINITY,
-            sums: Sums { gap: f64::NAN, loss: f64::NAN, cross: f64::NAN },
-            times: 1.0,
-            nothing: f64::NAN,
-            surveyed: false,
-        };
-        let mut problems = Vec::new();
-        for o in 0..if apart { outputs } else { 1 } {
-            let mut spans: Vec<Range<usize>> = Vec::new();
-            let mut start = 0;
-            for class in labels.chunk_by(|a, b| a == b) {
-                let own = start..start + class.len();
-                start = own.end;
-                if loss.hinge_sign(o, class[0]) == Some(0.0) {
-                    continue;
-                }
-                match spans.last_mut().filter(|last| last.end == own.start) {
-                    Some(last) => last.end = own.end,
-                    None => spans.push(own),
-                }
-            }
-            let len: usize = spans.iter().map(Range::len).sum();
+        let part = |o| Part::new(spans_of(&loss, o, &labels), WORKING.min(most));
+        let mut problems: Vec<Part> = (0..if apart { outputs } else { 1 }).map(part).collect();
+        let largest = problems.iter().map(Part::len).max().unwrap_or(0);
+        // Nothing else takes room where none of them is of all examples, and all are whole.
+        let all_whole = largest < n && has_room(largest) && largest <= ALONE;
+        for part in &mut problems {
+            let len = part.len();
             let alone = len == n && outputs == 1;
-            let whole = apart
+            part.whole = apart
                 && match alone {
-                    true => n <= MOST || whole && n <= ALONE,
-                    false => whole || len <= most,
+                    true => n <= MOST || has_room(n) && n <= ALONE,
+                    false => has_room(n) || len <= most || all_whole,
                 };
-            problems.push(Part { whole, ..part(spans) });
         }
         memory::check::<f64>("kernel values", &[n])?;
         let own = numbers.iter().map(|&i| own_value(kernel, data.rows(), i)).collect();
@@ -250,7 +238,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             means: Means::of(kernel, data.rows(), &numbers)?,
             lambda,
             n_features,
-            cached: Cached::new(n, if whole { cache } else { cache / 2 })?,
+            cached: Cached::new(n, if has_room(n) { cache } else { cache / 2 })?,
             numbers,
             all: None,
             room: Room::default(),
@@ -264,6 +252,8 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             before: Vec::new(),
             scored: true,
             positive: kernel.is_positive(),
+            folds: None,
+            held_out: None,
             loss,
         })
     }
@@ -477,6 +467,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         for (at, score) in found.scores {
             self.scores.values[at] = score;
+        }
+        if let Some(held_out) = &mut self.held_out {
+            found.held_out.iter().for_each(|&(at, score)| held_out.values[at] = score);
         }
         gains.extend(found.gains);
     }

@@ -39,6 +39,45 @@ pub(super) struct Part {
     pub surveyed: bool,
 }
 
+impl Part {
+    /// One that nobody has looked at, of which a round ascends among so many at first.
+    pub fn new(spans: Vec<Range<usize>>, working: usize) -> Self {
+        Part {
+            spans,
+            whole: false,
+            working,
+            last_gap: f64::INFINITY,
+            sums: Sums { gap: f64::NAN, loss: f64::NAN, cross: f64::NAN },
+            times: 1.0,
+            nothing: f64::NAN,
+            surveyed: false,
+        }
+    }
+
+    /// How many examples it has.
+    pub fn len(&self) -> usize {
+        self.spans.iter().map(Range::len).sum()
+    }
+}
+
+/// Where the examples of a problem are, which have these labels, class after class.
+pub(super) fn spans_of<L: Loss>(loss: &L, problem: usize, labels: &[u32]) -> Vec<Range<usize>> {
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut start = 0;
+    for class in labels.chunk_by(|a, b| a == b) {
+        let own = start..start + class.len();
+        start = own.end;
+        if loss.hinge_sign(problem, class[0]) == Some(0.0) {
+            continue;
+        }
+        match spans.last_mut().filter(|last| last.end == own.start) {
+            Some(last) => last.end = own.end,
+            None => spans.push(own),
+        }
+    }
+    spans
+}
+
 /// What the examples' shares of a gap, losses and `<a, scores>` sum to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::KernelAscent;
 use super::blocks::Blocks;
 use super::descent::Descent;
+use super::held_out::HeldOut;
 use super::near::Near;
 use super::rows::{Room, Rows};
 use super::values::{Cached, Raised, rows_of, vectors_of};
@@ -53,6 +54,8 @@ pub(super) struct Found {
     pub dual: Vec<(usize, f64)>,
     pub gains: Vec<Gain>,
     pub scores: Vec<(usize, f64)>,
+    /// What examples would score if their fold had not taken part.
+    pub held_out: Vec<(usize, f64)>,
 }
 
 /// A working set at work.
@@ -71,6 +74,8 @@ pub(super) struct Job<S> {
     pub wanted: Vec<usize>,
     /// How much room it has needed for rows of its own, or may need.
     needs: usize,
+    /// The fold that takes no part, if one is held out.
+    pub without: Option<u32>,
     search: Search<S>,
     /// Once the search is over.
     pub found: Option<Found>,
@@ -80,18 +85,24 @@ pub(super) struct Job<S> {
 enum Search<S> {
     New,
     One(Box<Descent<S>>),
+    HeldOut(Box<HeldOut<S>>),
     Block(Box<Blocks<S>>),
 }
 
 impl<S: Scalar> Job<S> {
     pub fn new(problem: usize, whole: bool, tol: f64, dual: f64, among: Among<S>) -> Self {
-        let (in_step, wanted, needs, search) = (false, Vec::new(), 0, Search::New);
-        Job { problem, whole, tol, dual, among, in_step, wanted, needs, search, found: None }
+        let (in_step, wanted, needs, without) = (false, Vec::new(), 0, None);
+        let (search, found) = (Search::New, None);
+        Job { problem, whole, tol, dual, among, in_step, wanted, needs, without, search, found }
     }
 
     /// What the search has of others' rows for itself, if it has any.
     fn near(&mut self) -> Option<&mut Near<S>> {
-        if let Search::One(descent) = &mut self.search { Some(&mut descent.near) } else { None }
+        match &mut self.search {
+            Search::One(descent) => Some(&mut descent.near),
+            Search::HeldOut(held) => Some(&mut held.descent.near),
+            Search::New | Search::Block(_) => None,
+        }
     }
 
     /// Down to where the gap of a part, which began at `first`, is to come, n times; the dual value being what it is now.
@@ -351,16 +362,22 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             }
             Search::New => job.search = Search::Block(Box::new(self.begin_blocks(data, job))),
             Search::One(mut descent) => {
-                if self.descend(data, job, &mut descent, size)? {
-                    let found = self.after_descent(job, &descent);
-                    // Of many in step all would keep what few need again.
-                    if !job.in_step {
-                        descent.near.give_back(&self.room);
-                        job.among.give_back(&self.room);
-                    }
-                    return Ok(Some(found));
+                if !self.descend(data, job, &mut descent, size)? {
+                    job.search = Search::One(descent);
+                    return Ok(None);
                 }
-                job.search = Search::One(descent);
+                let found = self.after_descent(job, &descent);
+                if !self.holds_out(job, &descent) {
+                    return Ok(Some(self.over(job, *descent, found)));
+                }
+                job.search = Search::HeldOut(Box::new(HeldOut::new(*descent, found)));
+            }
+            Search::HeldOut(mut held) => {
+                if self.ascend_without(data, job, &mut held, size)? {
+                    let HeldOut { descent, found, .. } = *held;
+                    return Ok(Some(self.over(job, descent, found)));
+                }
+                job.search = Search::HeldOut(held);
             }
             Search::Block(mut blocks) => {
                 if self.ascend(data, job, &mut blocks, size)? {
@@ -372,8 +389,28 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(None)
     }
 
-    pub(super) fn weights(&self, data: &Examples<'_, S>, set: &[u32]) -> Vec<f64> {
-        set.iter().map(|&place| data.weight(self.numbers[place as usize])).collect()
+    /// What a search has found; its room is for others.
+    fn over(&self, job: &mut Job<S>, mut descent: Descent<S>, found: Found) -> Found {
+        // Of many in step all would keep what few need again.
+        if !job.in_step {
+            descent.near.give_back(&self.room);
+            job.among.give_back(&self.room);
+        }
+        found
+    }
+
+    /// The weights of a set, `without` a fold if that is held out.
+    pub(super) fn weights(
+        &self,
+        data: &Examples<'_, S>,
+        set: &[u32],
+        without: Option<u32>,
+    ) -> Vec<f64> {
+        let numbers = set.iter().map(|&place| self.numbers[place as usize]);
+        match self.folds.as_ref().zip(without) {
+            None => numbers.map(|i| data.weight(i)).collect(),
+            Some((folds, fold)) => numbers.map(|i| folds.times(i, fold) * data.weight(i)).collect(),
+        }
     }
 }
 
@@ -382,7 +419,7 @@ mod tests {
     use rand_pcg::Pcg64;
     use rand_pcg::rand_core::Rng;
 
-    use super::super::{FAR, Round};
+    use super::super::{FAR, Folds, Round};
     use super::*;
     use crate::{AnyLoss, Dense, Kernel, OneVsRest};
 
@@ -405,6 +442,8 @@ mod tests {
             let loss = OneVsRest { loss: AnyLoss::Hinge, positives: positives.collect() };
             let (kernel, lambda) = (Kernel::Rbf { gamma: 1.0 }, 1e-4);
             let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, cache).expect("room");
+            let folds = Folds::new((0..n as u32).map(|i| i % 2).collect(), vec![1.0; 2]);
+            assert!(ascent.hold_out(folds.expect("two folds")).expect("room"));
             let (mut waited, mut times) = (false, 0);
             loop {
                 let found = ascent.advance(&data, 1e-6, piece).expect("finite");
@@ -417,7 +456,8 @@ mod tests {
                     }
                 }
                 if ascent.certificates().all(|c| c.relative_gap() <= 1e-6) && found.is_some() {
-                    return (ascent.dual(), waited, times);
+                    let found = [Some(ascent.dual()), ascent.held_out_scores()];
+                    return (found.map(|of| of.expect("all are solved")), waited, times);
                 }
             }
         };
@@ -431,8 +471,10 @@ mod tests {
         assert!(together == same && times > 10, "{times}");
         for class in 0..CLASSES {
             let (alone, waited, _) = ascend(class..class + 1, n, ROOM, false);
-            let own = together.iter().skip(class as usize).step_by(CLASSES as usize);
-            assert!(!waited && own.eq(&alone), "{class}");
+            for (together, alone) in together.iter().zip(&alone) {
+                let own = together.iter().skip(class as usize).step_by(CLASSES as usize);
+                assert!(!waited && own.eq(alone), "{class}");
+            }
         }
     }
 }

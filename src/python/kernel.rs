@@ -16,7 +16,7 @@ use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Binary, Budgeted, BudgetedState, Combine, CrammerSinger, Csr, Dense, Error, Examples,
-    Expansion, ExpansionState, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine,
+    Expansion, ExpansionState, Folds, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine,
     Maintenance, Matrix, Multiclass, OneVsOne, OneVsRest, Params, Record, Report, Schedule,
     Trainer, memory,
 };
@@ -431,6 +431,14 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
         self.trainer().check_copy()?;
         let w = self.trainer().hypothesis().with_coefs(coefs)?;
         self.trainer_mut().jump(w, steps)
+    }
+
+    fn hold_out(&mut self, folds: Folds) {
+        KernelProblem::hold_out(self, folds);
+    }
+
+    fn take_held_out(&mut self) -> Option<Vec<f64>> {
+        KernelProblem::take_held_out(self)
     }
 
     fn record(&mut self, every: Option<u64>) {

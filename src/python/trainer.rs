@@ -19,7 +19,7 @@ use super::{FIRST, Pool, choice, first_of, go_on, lock, numbers, work};
 use super::{kernel, linear, scores, single};
 use crate::data::Needed;
 use crate::fit::Course;
-use crate::{Error, Order, Outcome, Policy, Progress, Record, Sampling, Solver};
+use crate::{Error, Folds, Order, Outcome, Policy, Progress, Record, Sampling, Solver};
 
 /// How long a thread sleeps that waits for another to end its epoch.
 const WAIT: Duration = Duration::from_millis(1);
@@ -71,6 +71,11 @@ pub(super) trait Problem: Any + Send {
     fn record(&mut self, _: Option<u64>) {}
     fn records(&self) -> Vec<Record> {
         Vec::new()
+    }
+    /// See [`crate::KernelProblem::hold_out`].
+    fn hold_out(&mut self, _: Folds) {}
+    fn take_held_out(&mut self) -> Option<Vec<f64>> {
+        None
     }
     /// From here on so many rows are mapped before anybody sees them; or no more.
     fn map_by(&mut self, metric: Option<&Metric>, _n_rows: usize) -> Result<(), Error> {
@@ -325,6 +330,24 @@ impl Trainer {
     ) -> PyResult<()> {
         let coefs = coefs.as_slice()?;
         Ok(self.with(py, |problem| problem.set_coefs(coefs, steps))?)
+    }
+
+    /// The next dual ascent finds out, too, what rows score where their fold is held out, if it can.
+    fn hold_out(
+        &self,
+        py: Python<'_>,
+        folds: PyReadonlyArray1<'_, u32>,
+        times: Vec<f64>,
+    ) -> PyResult<()> {
+        let folds = Folds::new(folds.as_slice()?.to_vec(), times)?;
+        self.with(py, |problem| problem.hold_out(folds));
+        Ok(())
+    }
+
+    /// What it has found, rows x scores, if anything; to be had once.
+    fn take_held_out<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        let scores = self.with(py, |problem| problem.take_held_out())?;
+        Some(PyArray1::from_vec(py, scores))
     }
 
     /// Reads every value and index, and says what is wrong with the first that is; returns whether no step on

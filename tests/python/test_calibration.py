@@ -165,8 +165,9 @@ def test_probabilities_of_every_estimator(estimator, classes, method, noisy, tmp
     [
         (PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000), 2, 3),
         (PegasosClassifier(alpha=1e-3, tol=1e-9, max_iter=10_000, multi_class="ovr"), 3, 5),
-        (KernelPegasosClassifier(alpha=1e-2, tol=1e-9, multi_class="ovr"), 3, 5),
-        (KernelPegasosClassifier(alpha=1e-2, tol=1e-9), 3, 3),
+        # Of all rows: what gamma="scale" is for a fold is a little else.
+        (KernelPegasosClassifier(alpha=1e-2, gamma=0.125, tol=1e-9, multi_class="ovr"), 3, 5),
+        (KernelPegasosClassifier(alpha=1e-2, gamma=0.125, tol=1e-9), 3, 3),
     ],
 )
 def test_a_fit_is_calibrated_by_scores_of_other_folds(estimator, classes, folds, noisy):
@@ -180,6 +181,72 @@ def test_a_fit_is_calibrated_by_scores_of_other_folds(estimator, classes, folds,
     scores = cross_val_predict(plain, X, y, cv=others, method="decision_function")
     want = Calibration.of("sigmoid", scores, y, classes, pairs=pairs).parts
     np.testing.assert_allclose(model._calibration.parts, want, atol=1e-3)
+
+
+def refusing(*_, **__):
+    raise AssertionError("a fit of its own for each fold")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"multi_class": "ovr", "fit_intercept": False},
+        {"alpha": 1e-3, "class_weight": {0: 1.0, 1: 3.0, 2: 0.5}},
+        {"kernel": "precomputed"},
+        {"kernel": rbf_kernel},
+        {"kernel": "linear", "alpha": 1e-2},
+    ],
+    ids=lambda params: ",".join(params) or "default",
+)
+def test_exact_machines_hold_out_folds_in_the_fit_itself(params, dtype, noisy, monkeypatch):
+    """The scores are those of fits of the other rows alone, to the tolerance."""
+    X, y = noisy
+    X = X.astype(dtype)
+    X = rbf_kernel(X) if params.get("kernel") == "precomputed" else X
+    weight = np.random.RandomState(0).randint(0, 3, len(y)).astype(float)
+    model = KernelPegasosClassifier(gamma=0.1, tol=1e-5, calibration="sigmoid", random_state=0, **params)
+    apart = clone(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(KernelPegasosClassifier, "_hold_out", lambda *_: None)
+        apart.fit(X, y, weight)
+    monkeypatch.setattr(KernelPegasosClassifier, "_scores_of_folds", refusing)
+    for n_jobs in (1, 2):
+        model.set_params(n_jobs=n_jobs).fit(X, y, weight)
+        found, want = model._scored, apart._scored
+        assert (found.codes == want.codes).all() and (found.weight == want.weight).all()
+        own = found.scores != 0.0  # Of pairs those of other classes have none.
+        assert own.mean() > 0.6
+        np.testing.assert_allclose(found.scores[own], want.scores[own], atol=0.02)
+        np.testing.assert_allclose(model.predict_proba(X), apart.predict_proba(X), atol=2e-3)
+        assert (model.dual_coef_ == apart.dual_coef_).all()
+        if n_jobs == 1:
+            alone = found.scores
+    assert (found.scores == alone).all()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"multi_class": "crammer_singer"},
+        {"budget": 30},
+        {"solver": "pegasos"},
+        {"kernel": "sigmoid"},
+        {"metric": "diagonal"},
+        {"cache_size": 0.01},
+        {"sampling": np.arange(500)},
+    ],
+    ids=lambda params: ",".join(params) or "default",
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_others_are_calibrated_by_fits_for_each_fold(params, noisy, monkeypatch):
+    X, y = noisy
+    model = KernelPegasosClassifier(calibration="sigmoid", random_state=0, **params)
+    assert model.fit(X, y).predict_proba(X).shape == (len(y), 3)
+    monkeypatch.setattr(KernelPegasosClassifier, "_scores_of_folds", refusing)
+    with pytest.raises(AssertionError, match="a fit of its own"):
+        model.fit(X, y)
 
 
 def test_as_good_as_scikit_learns():

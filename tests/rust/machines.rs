@@ -1,7 +1,7 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Binary, Dense, DualAscent, Error, Examples, Expansion, Hypothesis, Kernel,
+    AnyLoss, Binary, Dense, DualAscent, Error, Examples, Expansion, Folds, Hypothesis, Kernel,
     KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer, Versus,
 };
 
@@ -174,6 +174,79 @@ fn ascents_are_those_of_each_problem() -> Result<(), Error> {
     Ok(())
 }
 
+/// What examples score where their fold is held out is what they score by ascent on the others alone, at the same C or at the
+/// same lambda; and w is what it is without that.
+#[test]
+fn held_out_scores_are_those_of_others() -> Result<(), Error> {
+    const N: usize = 300;
+    let problem = Problem::of_classes(N, 4, K, 18);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
+    let of: Vec<u32> = (0..N as u32).map(|i| i * 7 % 3).collect();
+    let (lambda, tol) = (1e-3, 1e-9);
+    for (loss, constant) in [(rest(), 0.0), (pairs(), 0.0), (pairs(), 3.0)] {
+        let begin = || KernelAscent::new(KERNEL, loss.clone(), lambda, &data, 1 << 30);
+        let mut plain = begin()?.with_constant(constant)?;
+        plain.solve(&data, tol, 1000)?;
+        for keeps_lambda in [false, true] {
+            let parts = (0..3).map(|k| (0..N).filter(|&i| of[i] != k).collect());
+            let others: Vec<Vec<usize>> = parts.collect();
+            let part = |k: usize| N as f64 / others[k].len() as f64;
+            let times = (0..3).map(|k| if keeps_lambda { part(k) } else { 1.0 }).collect();
+            let mut ascent = begin()?.with_constant(constant)?;
+            assert!(ascent.hold_out(Folds::new(of.clone(), times)?)?);
+            assert_eq!(ascent.held_out_scores(), None);
+            ascent.solve(&data, tol, 1000)?;
+            assert_eq!(ascent.dual(), plain.dual());
+            let found = ascent.held_out_scores().expect("all problems are solved");
+            for (k, others) in others.iter().enumerate() {
+                let x: Vec<f64> = others.iter().flat_map(|&i| problem.row(i).to_vec()).collect();
+                let y: Vec<u32> = others.iter().map(|&i| problem.y[i]).collect();
+                let weight: Vec<f64> = others.iter().map(|&i| problem.weight[i]).collect();
+                let rows = Dense::new(&x, y.len(), problem.d)?;
+                let rest = Examples::new(rows, &y, Some(&weight))?;
+                let own = if keeps_lambda { lambda } else { lambda * part(k) };
+                let alone = KernelAscent::new(KERNEL, loss.clone(), own, &rest, 1 << 30)?;
+                let mut alone = alone.with_constant(constant)?;
+                alone.solve(&rest, tol, 1000)?;
+                let want = scores(&alone.result(&rest)?, &data);
+                for (at, (found, want)) in found.iter().zip(want).enumerate() {
+                    let (i, o) = (at / loss.problems(), at % loss.problems());
+                    if loss.hinge_sign(o, problem.y[i]) == Some(0.0) {
+                        assert_eq!(*found, 0.0);
+                    } else if of[i] as usize == k {
+                        near(*found, want, 1e-3, &format!("{loss:?} {constant} {at}"));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is held out of what does not know how; and no number that no fold can have is taken.
+#[test]
+fn who_cannot_hold_out_says_so() -> Result<(), Error> {
+    let problem = Problem::of_classes(400, 3, K, 2);
+    let data = Examples::new(problem.dense(), &problem.y, None)?;
+    let folds = |n: usize| Folds::new((0..n as u32).map(|i| i % 2).collect(), vec![1.0; 2]);
+    let mut ascent = KernelAscent::new(KERNEL, joint(K), 1e-2, &data, 1 << 30)?;
+    assert!(!ascent.hold_out(folds(400)?)?);
+    ascent.solve(&data, 1e-2, 100)?;
+    assert_eq!(ascent.held_out_scores(), None);
+    // No room for a problem as a whole; a kernel that may not be positive.
+    assert!(!KernelAscent::new(KERNEL, pairs(), 1e-2, &data, 0)?.hold_out(folds(400)?)?);
+    let kernel = Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 };
+    assert!(!KernelAscent::new(kernel, pairs(), 1e-2, &data, 1 << 30)?.hold_out(folds(400)?)?);
+    let mut ascent = KernelAscent::new(KERNEL, pairs(), 1e-2, &data, 1 << 30)?;
+    assert!(ascent.hold_out(folds(399)?).is_err());
+    assert!(Folds::new(vec![0, 2, 1], vec![1.0; 2]).is_err());
+    for times in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(Folds::new(vec![0, 1], vec![1.0, times]).is_err(), "{times}");
+    }
+    assert!(Folds::new(Vec::new(), Vec::new())?.is_empty());
+    Ok(())
+}
+
 /// Where the regularisation is so weak that ascent leaps: the solution is that of the linear engine, and a point of the
 /// dual.
 #[test]
@@ -229,8 +302,11 @@ fn threads_change_no_bit() {
                 pool.install(|| {
                     let ascent = KernelAscent::new(KERNEL, loss.clone(), 1e-4, &data, cache);
                     let mut ascent = ascent.unwrap();
+                    let of = (0..data.len() as u32).map(|i| i % 4).collect();
+                    ascent.hold_out(Folds::new(of, vec![1.0; 4]).unwrap()).unwrap();
                     let certificate = ascent.solve(&data, 1e-2, 200).unwrap();
-                    (certificate, ascent.dual(), scores(&ascent.result(&data).unwrap(), &data))
+                    let scores = scores(&ascent.result(&data).unwrap(), &data);
+                    (certificate, ascent.dual(), scores, ascent.held_out_scores())
                 })
             };
             assert_eq!(learn(1), learn(3), "{loss:?} {cache}");
