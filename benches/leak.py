@@ -64,7 +64,8 @@ def accuracies(X: np.ndarray, y: np.ndarray, budget: int, gamma: float, *, share
         # Whoever has placed the vectors, the coefficients are by the fold's own rows.
         own = Space(space.solver, data, fold, outputs)
         for k, alpha in enumerate(ALPHAS):
-            scores = own.scores(alpha, 1e-2, 0, lambda *_: None)
+            own.solve(alpha, 1e-2, 0, lambda *_: None)
+            scores = own.scores()
             votes = scores[:, 0] if outputs == 1 else scores
             right[k, test] = chosen(votes) == codes[test]
     return [100.0 * float(of_alpha.mean()) for of_alpha in right]

@@ -82,19 +82,25 @@ class Space:
         #: That of the dual point at hand; of none, which is where it begins, 0.
         self.alpha = 0.0
 
-    def scores(self, alpha: float, tol: float, seed: int, progress: Callable[[int], object]) -> np.ndarray:
-        """Solves for this alpha; the scores of the rows that are held out, (n_test, outputs)."""
-        test = np.asarray(self.fold.test, np.int64)
+    def solve(self, alpha: float, tol: float, seed: int, progress: Callable[[int], object]) -> None:
+        """Goes on to this alpha; from nothing, if it is larger than the last."""
+        anew = alpha > self.alpha
+        self.alpha = alpha
         if self.solver is None:
-            return np.zeros((len(test), self.outputs))
-        n, anew = len(self.fold.train), alpha > self.alpha
+            return
+        n = len(self.fold.train)
         way = [(larger, max(tol, ROUGH_PATH)) for larger in larger_alphas(alpha, n)] if anew else []
         for step, gap in [*way, (alpha, tol)]:
             # The mean loss is over the rows of the part, while the solver counts all.
             self.solver.set_alpha(step * n / self.data.n, anew=anew)
             self.solver.solve(self.own.examples, gap, seed, threads=1, progress=progress)
             anew = False
-        self.alpha = alpha
+
+    def scores(self) -> np.ndarray:
+        """The scores of the rows that are held out, (n_test, outputs)."""
+        test = np.asarray(self.fold.test, np.int64)
+        if self.solver is None:
+            return np.zeros((len(test), self.outputs))
         return self.solver.scores(self.data.examples, test, threads=1).reshape(len(test), -1)
 
 
@@ -206,6 +212,8 @@ class Search:
     may_stop: bool = False
     cells: dict[Key, Cell] = field(default_factory=dict)
     _kept: dict[tuple[float, int], Space] = field(default_factory=dict)
+    #: The alphas that led to where each of them is, or was.
+    _solved: dict[tuple[float, int], list[float]] = field(default_factory=dict)
 
     def run(self, jobs: Iterable[tuple[float, int, list[float]]]) -> None:
         """Fills cells: of each job those of a gamma and a fold, for these alphas, on so many jobs at a time as there are threads."""
@@ -223,16 +231,23 @@ class Search:
 
             found, fold = [], self.folds[k]
             begun = time.perf_counter()
-            space = self._kept.pop((gamma, k), None)
+            space, before = self._kept.pop((gamma, k), None), self._solved.get((gamma, k), [])
+            if before and alphas[0] > before[-1]:
+                before = []
             if space is None:
                 space = self.space(gamma, fold, alphas[0], look)
+                # Which ones there is room for depends on the threads, and on which of them was first: no bit of a result shall.
+                for alpha in before:
+                    look()
+                    space.solve(alpha, self.tol, self.seed, look)
             for alpha in alphas:
                 look()
-                scores = space.scores(alpha, self.tol, self.seed, look)
-                now = time.perf_counter()
+                space.solve(alpha, self.tol, self.seed, look)
+                scores, now = space.scores(), time.perf_counter()
                 found.append((Key(gamma, alpha), k, now - begun, scores))
                 begun = now
             with lock:
+                self._solved[gamma, k] = [*before, *alphas]
                 self._kept[gamma, k] = space
                 while len(self._kept) > self.most_kept:
                     self._kept.pop(next(iter(self._kept)))

@@ -222,3 +222,10 @@ def assert_refused(answer, message):
     assert re.fullmatch(f"pegasos: error: .*{message}.*", line), err
     assert usage == [] or usage[0].startswith("usage: pegasos")
     assert not any("error" in said for said in usage)
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A problem of three classes that no model solves."""
+    X, y = make_classification(300, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=0)
+    return scale(X), y

@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,7 +36,6 @@ from pegasos import (
     PegasosClassifier,
     PegasosClassifierCV,
 )
-from pegasos._search import Fold, Space, kernel_space, linear_space
 from pegasos._tuning import Task
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
@@ -64,13 +62,6 @@ def test_estimator_checks(estimator, check):
 def digits():
     X, y = load_digits(return_X_y=True)
     return train_test_split(X / 16.0, y, random_state=0, stratify=y)
-
-
-@pytest.fixture(scope="module")
-def small():
-    """A problem of three classes that no model solves."""
-    X, y = make_classification(300, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=0)
-    return scale(X), y
 
 
 def plain_linear(X, y, train, test, alpha, **params):
@@ -119,56 +110,6 @@ def test_the_best_estimator_is_a_fit_with_the_best_parameters(small):
     assert (tuned.decision_function(X) == best.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("alphas", [(1e-2, 1e-3), (1e-5,)])
-@pytest.mark.parametrize("kernel", [False, True])
-def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, alphas, small):
-    """Whatever stands in the rows that are held out, and however they are labelled, the model is the same to the last bit."""
-    X, y = small
-    fold = Fold(np.arange(100, 300), np.arange(100))
-
-    def weights(X, y):
-        if not kernel:
-            model = PegasosClassifier(alpha=1e-3)
-            data, classes = model._examples(X, y, None, None, reset=True)
-            space = linear_space(model, data, 3, fold, 1e-3)
-        else:
-            model = KernelPegasosClassifier(gamma=0.1, alpha=1e-3, budget=30, multi_class="crammer_singer")
-            data, classes = model._examples(X, y, None, None, reset=True)
-            model._decided = model._decide(data, 3, stream=False)
-            space = kernel_space(model, data, 3, 3, fold, 1e-3, 2**30, 0, lambda *_: None)
-        for alpha in alphas:
-            space.scores(alpha, 1e-3, 0, lambda *_: None)
-        return space.solver.weights()[0]
-
-    before = weights(X, y)
-    others, labels = X.copy(), y.copy()
-    others[:100], labels[:100] = 5.0 * X[:100][::-1], (y[:100] + 1) % 3
-    assert (weights(others, labels) == before).all()
-
-
-def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
-    X, y = small
-    data, _ = PegasosClassifier()._examples(X, y, None, None, reset=True)
-    steps = []
-    solver = SimpleNamespace(
-        set_alpha=lambda alpha, anew: steps.append((alpha, anew)),
-        solve=lambda examples, tol, *_, **__: steps.append(tol),
-        scores=lambda examples, rows, **_: np.zeros(3 * len(rows)),
-    )
-    # Of half of the rows, which is what alpha is multiplied by.
-    space = Space(solver, data, Fold(np.arange(150), np.arange(150, 300)), 3)
-    for alpha in (1e-5, 1e-6, 1e-3, 1e-2):
-        space.scores(alpha, 0.05, 0, lambda *_: None)
-    first = [(5e-4, True), 0.1, (5e-5, False), 0.1, (5e-6, False), 0.05]
-    then = [(5e-7, False), 0.05, (5e-4, True), 0.05, (5e-3, True), 0.05]
-    got = [pytest.approx(step) for step in steps]
-    assert first + then == got
-    # A gap that is larger than theirs is enough on the way, too.
-    steps.clear()
-    Space(solver, data, space.fold, 3).scores(1e-3 / 1.5, 0.5, 0, lambda *_: None)
-    assert steps == [pytest.approx((1e-2 / 3.0, True)), 0.5, pytest.approx((1e-3 / 3.0, False)), 0.5]
-
-
 @pytest.mark.parametrize("tuned", [PegasosClassifierCV, KernelPegasosClassifierCV])
 def test_no_score_by_probabilities_that_there_are_not(tuned, small):
     X, y = small
@@ -203,80 +144,6 @@ def test_as_good_as_a_grid_search_and_as_its_own_grid():
     assert tuned.score(X_test, y_test) >= best - 0.01
     assert tuned.score(X_test, y_test) > 0.97
     assert abs(tuned.best_score_ - tuned.score(X_test, y_test)) < 0.02
-
-
-def test_a_search_follows_the_best_outward(two_classes):
-    X, y = two_classes
-    noisy = y.copy()
-    noisy[::4] = 1 - noisy[::4]
-    tuned = PegasosClassifierCV(random_state=0).fit(X, noisy)
-    found = np.sort(tuned.cv_results_["param_alpha"])
-    place = int(np.searchsorted(found, tuned.alpha_))
-    # There is something on both sides, unless the end of all grids was reached.
-    assert place > 0 and (place < len(found) - 1 or tuned.alpha_ >= 99.0)
-
-
-def test_ties_go_to_the_larger_alpha_and_the_rule_of_one_standard_error_further(small):
-    X, y = load_breast_cancer(return_X_y=True)
-    X = scale(X)
-    alphas = np.geomspace(1e2, 1e-4, 13)
-    # Exact enough for no row to be on either side by chance.
-    best = PegasosClassifierCV(alphas, tol=1e-7, random_state=0).fit(X, y)
-    means = best.cv_results_["mean_test_score"]
-    assert best.alpha_ == alphas[means == means.max()].max()
-    simple = PegasosClassifierCV(alphas, tol=1e-7, rule="one_standard_error", random_state=0).fit(X, y)
-    row = best.best_index_
-    scores = np.array([best.cv_results_[f"split{k}_test_score"][row] for k in range(5)])
-    least = means.max() - scores.std(ddof=1) / np.sqrt(5)
-    assert alphas[means >= least + 1e-9].max() <= simple.alpha_ <= alphas[means >= least - 1e-9].max()
-    assert simple.alpha_ > best.alpha_
-
-
-def test_a_model_is_surely_worse_by_the_rows_that_one_alone_has_right():
-    codes, best = np.zeros(500, int), np.ones((500, 2)) * [1.0, 0.0]
-    worse = best.copy()
-    fold = Fold(np.arange(0), np.arange(500))
-
-    def says(weight=None, scorer=None):
-        task = SimpleNamespace(scorer=scorer, weight=weight, data=SimpleNamespace(codes=codes), votes=lambda scores: scores)
-        return Task.is_surely_worse(task, fold, worse, best)
-
-    assert not says()
-    # Three rows that the best has wrong, and ten or eleven that the other has: 7/sqrt(13) and 8/sqrt(14).
-    best[:3] = worse[3:13] = [0.0, 1.0]
-    assert not says()
-    worse[13] = [0.0, 1.0]
-    assert says()
-    assert not says(scorer=log_loss)
-    assert not says(weight=np.repeat([2.0, 1.0], [3, 497]))
-    assert not says(weight=np.repeat([1.0, 0.0, 1.0], [13, 1, 486]))
-
-
-def test_all_folds_try_what_the_first_leaves_in_doubt(monkeypatch):
-    """The rule of one standard error has its own idea of doubt."""
-    monkeypatch.setattr(Task, "is_surely_worse", lambda self, fold, scores, best: scores is not best)
-    X, y = make_waveform(4100, 0)
-
-    def tried_with_all(rule):
-        tuned = KernelPegasosClassifierCV(budget=20, cv=3, rule=rule, random_state=0).fit(X, y)
-        return np.isfinite(tuned.cv_results_["mean_test_score"]).sum()
-
-    assert tried_with_all("best") == 1
-    assert tried_with_all("one_standard_error") > 1
-
-
-def test_any_number_of_threads_gives_the_same_bits(small):
-    X, y = small
-    for make in (
-        lambda n: KernelPegasosClassifierCV(budget=40, cv=3, random_state=0, n_jobs=n),
-        lambda n: PegasosClassifierCV(cv=3, random_state=0, n_jobs=n),
-    ):
-        one, four = make(1).fit(X, y), make(4).fit(X, y)
-        assert (one.decision_function(X) == four.decision_function(X)).all()
-        assert (one.predict_proba(X) == four.predict_proba(X)).all()
-        for name, values in one.cv_results_.items():
-            if name != "mean_fit_time":
-                np.testing.assert_array_equal(values, four.cv_results_[name])
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "f1", "balanced_accuracy", "neg_brier_score"])
