@@ -40,6 +40,7 @@ use crate::loss::Loss;
 use crate::order::Ahead;
 use crate::params::{Average, Block, Params};
 use crate::regret::Regret;
+use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 
 pub use report::Report;
@@ -277,11 +278,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
     /// overflow, in whatever order: so that a model in use may learn from them in place. False says nothing.
     pub fn survives(&self, norm2: f64, heaviest: f64, weight: f64) -> bool {
         let Params { lambda, schedule, t0, .. } = self.params;
-        let sum = |flight: &Flight<_, L::Scores>| -> f64 {
-            flight.coef.as_ref().iter().map(|c| c.abs()).sum()
-        };
-        let in_flight: f64 = self.flights.iter().map(sum).sum();
-        let norms = self.flights.iter().map(|flight| flight.row.row().norm2());
+        let (in_flight, largest) = self.in_flight();
         // What is added to v is a step over the scale, which is never below the least of all hypotheses'.
         let over_scale = match self.plain {
             true => 1.0,
@@ -298,7 +295,31 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             _ => self.loss.steepest(),
         };
         let total = (weight * steepest + in_flight) * over_scale;
-        self.hypothesis.survives(norms.fold(norm2, f64::max), total)
+        self.hypothesis.survives(norm2.max(largest), total)
+    }
+
+    /// The magnitudes of coefficients that are not applied yet, summed, and the largest squared norm of their rows.
+    fn in_flight(&self) -> (f64, f64) {
+        let sum = |flight: &Flight<_, L::Scores>| -> f64 {
+            flight.coef.as_ref().iter().map(|c| c.abs()).sum()
+        };
+        let norms = self.flights.iter().map(|flight| flight.row.row().norm2());
+        (self.flights.iter().map(sum).sum(), norms.fold(0.0, f64::max))
+    }
+
+    /// Refuses gradients in flight whose steps will overflow: whoever brought them must hear of it, not who comes after.
+    fn check_flights(&self) -> Result<(), Error> {
+        if self.flights.is_empty() {
+            return Ok(());
+        }
+        let Params { lambda, schedule, t0, .. } = self.params;
+        let (in_flight, largest) = self.in_flight();
+        let step = in_flight * schedule.eta(lambda, t0 + (self.t + 1) as f64) * largest.sqrt();
+        // A square of it, as of norms and regrets, must be a number, too. False for NaN.
+        match step * step <= H::Scalar::LARGEST {
+            true => Ok(()),
+            false => Err(Error::non_finite("X", "gradients that are not applied yet overflow")),
+        }
     }
 
     /// Whether a step on one of these examples, as long as the next one, is longer than 2 over the curvature of its loss, of one
@@ -437,6 +458,7 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
             }));
         }
         let mut report = report?;
+        self.check_flights()?;
         report.steps += self.t - before;
         if !self.hypothesis.has_left_norm() {
             self.check_range()?;

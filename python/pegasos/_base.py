@@ -300,7 +300,12 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
                 run.objective = run.dual = np.nan
                 self._settle(run, classes)
                 raise Interrupted(*error.args) from None
-            self._settle(run, classes)
+            try:
+                self._settle(run, classes)
+            except KeyboardInterrupt as error:
+                # All is learned: what it ends with may take a moment, and is done once.
+                self._settle(run, classes)
+                raise Interrupted(*error.args) from None
 
     # -- training
 

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted
 
@@ -401,9 +402,10 @@ class Probable(ABC):
         if len(self.classes_) == 1:
             # Of a stream that has met no other.
             return np.ones((len(self._all_scores(X)), 1))
-        if self.calibration is None:
-            return Calibration.of_log_loss(len(self.classes_)).probabilities(self._all_scores(X))
-        return self._calibrated().probabilities(self._all_scores(X))
+        log_loss = self.calibration is None
+        calibration = Calibration.of_log_loss(len(self.classes_)) if log_loss else self._calibrated()
+        parts = [calibration.probabilities(scores) for scores in self._scores_in_windows(X, _MOST_SCORES)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -425,6 +427,10 @@ class Probable(ABC):
     @abstractmethod
     def _all_scores(self, X: Any) -> np.ndarray:
         """The scores of all problems."""
+
+    def _scores_in_windows(self, X: Any, most: int) -> Iterator[np.ndarray]:
+        """The scores of all problems, of some rows at a time where there may be many more scores than ``most``."""
+        yield self._all_scores(X)
 
     @property
     def _scores_pairs(self) -> bool:
@@ -518,6 +524,10 @@ class Probable(ABC):
         model = self._of_fold()
         if refit is not None and "refine" in model.get_params():
             model.set_params(refine=False)
+        if isinstance(model.class_weight, str):
+            # Those of all rows: what weighs in the fit weighs as much in its folds.
+            of_class = compute_class_weight(model.class_weight, classes=np.arange(len(self.classes_)), y=codes)
+            model.set_params(class_weight=dict(zip(self.classes_, of_class, strict=True)))
         # Of every kind that `fit` takes, rows can be picked then.
         X = validated(model, X, dtype=[np.float64, np.float32], reset=True, finite=False)
         scores: np.ndarray | None = None

@@ -118,7 +118,17 @@ class _Content:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The number of a line, and its cells."""
-        return ((self._lines.number, cells) for cells in self._cells if cells)
+        while (cells := self._next()) is not None:
+            if cells:
+                yield self._lines.number, cells
+
+    def _next(self) -> list[str] | None:
+        """The cells of the next line, or lines, where quotes hold some together; None at the end."""
+        line = self._lines.number + 1
+        try:
+            return next(self._cells, None)
+        except csv.Error as error:
+            raise ValueError(f"line {line}: {error}") from None
 
     def fill(self, found: _CsvRows) -> bool:
         """Adds the rows of the next block to those that were found; False if there is none."""
@@ -132,7 +142,7 @@ class _Content:
             return True
         last = self._lines.number + self._lines.give_back(block)
         # The last row may go on in the next block, in quotes.
-        while self._lines.number < last and (cells := next(self._cells, None)) is not None:
+        while self._lines.number < last and (cells := self._next()) is not None:
             if cells:
                 found.add(self._lines.number, cells)
         return bool(block)

@@ -103,7 +103,7 @@ def kernel_scores(graph: Graph, x: str, model: Any) -> str:
     if kernel == "precomputed":
         what = "a callable" if callable(model.kernel) else "'precomputed'"
         raise ValueError(f"kernel must be 'rbf', 'poly', 'sigmoid' or 'linear' in ONNX, got {what}, which has no graph")
-    vectors, coefs = exported.vectors, exported.result[0].T
+    vectors, coefs = exported.vectors, exported.coefs.T
     n, d = vectors.shape
     _check_size(*([coefs.shape, vectors.shape] if kernel != "linear" else [(d, coefs.shape[1])]))
     constant = params["constant"] ** 2

@@ -199,7 +199,7 @@ class KernelPegasosClassifier(MetricMachine):
         a rising step function, of several classes scaled to a sum of 1; "temperature": the softmax of all scores over one
         number, which leaves the order as it is. ``fit`` learns it from the scores that examples get from models of other
         folds: three of two classes and of pairs, else five, or as many as the rarest class has examples. Exact machines of one
-        problem for each score find them on the way, in less time than the fit itself; others by as many fits more.
+        problem for each score find them on the way, in about the time of the fit itself; others by as many fits more.
         ``partial_fit`` learns it from the scores that the last few thousand examples had when their batch came, before it
         was learned from. Pairs of classes are calibrated each, and coupled.
     warm_start : bool, default=False
@@ -207,8 +207,8 @@ class KernelPegasosClassifier(MetricMachine):
         callable they must be those of the first ``fit``.
     cache_size : float, default=1024.0
         Megabytes of kernel values to keep: for later epochs of Pegasos, and for the working sets of dual
-        ascent, which grow where they must, up to 8192 examples; of several problems, as many are solved side by side as
-        there is room for, if all their kernel values were needed. Of a refit, of features of examples.
+        ascent, at least 64 of them, which grow where they must, up to 8192 examples; of several problems, as many are solved
+        side by side as there is room for, if all their kernel values were needed. Of a refit, of features of examples.
     history : int or None, default=None
         If given, ``history_`` tells what was reached after every so many examples.
     n_jobs : int or None, default=None
@@ -486,7 +486,7 @@ class KernelPegasosClassifier(MetricMachine):
     @property
     def support_vectors_(self) -> Any:
         """The support vectors, (n_sv, n_features)."""
-        rows, kernel = self._arrays().result[1], self._made_with["kernel"]
+        rows, kernel = self._arrays().rows, self._made_with["kernel"]
         if callable(kernel):
             return self._fitted_X[rows]
         return np.empty((0, 0)) if kernel == "precomputed" else super().support_vectors_
@@ -506,7 +506,7 @@ class KernelPegasosClassifier(MetricMachine):
     @property
     def support_(self) -> np.ndarray:
         """Their row numbers in X."""
-        rows = self._arrays().result[1]
+        rows = self._arrays().rows
         if rows is None:
             raise AttributeError(
                 "support_ is there only after fit without a budget: of other support vectors no row "
@@ -517,7 +517,7 @@ class KernelPegasosClassifier(MetricMachine):
     @property
     def violation_counts_(self) -> np.ndarray:
         """How often each of them has violated the margin, (n_sv,)."""
-        counts = self._arrays().result[2]
+        counts = self._arrays().counts
         if counts is None or self._risen:
             raise AttributeError(
                 "violation_counts_ is not there after dual ascent or on a budget, which count none"
@@ -591,8 +591,8 @@ class KernelPegasosClassifier(MetricMachine):
         if not callable(kernel):
             return super()._scores(trainer, X)
         X = self._for_callable(as_data(X)).X
-        coefs, rows, _ = Exported(trainer, 0, False, n_outputs(trainer)).result
-        vectors, parts = self._fitted_X[rows], []
+        exported = Exported(trainer, 0, False, n_outputs(trainer))
+        coefs, vectors, parts = exported.coefs, self._fitted_X[exported.rows], []
         # So that memory stays bounded.
         step = max(1, 2**22 // max(1, coefs.shape[1]))
         for start in range(0, X.shape[0], step):

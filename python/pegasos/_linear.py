@@ -71,7 +71,7 @@ class _Exported:
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights, (problems, n_features), and intercepts, (problems,), in the data's dtype."""
-        weights, intercepts, _ = self.trainer.result()
+        weights, intercepts = self.trainer.result()
         return read_only(weights.reshape(len(intercepts), -1)), read_only(intercepts.astype(weights.dtype))
 
     @cached_property

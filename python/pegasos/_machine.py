@@ -20,8 +20,12 @@ from pegasos._threads import thread_count
 from pegasos._types import Width, available_if, checked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
+
+#: Scores of pairs that are looked at at a time: there may be many for each row, and nobody keeps them.
+_AT_ONCE = 2**22
 
 #: The feature whose weight is the intercept. It is regularised: in cross-validation on shells around a centre, where it
 #: matters most, 1 was 1.2 points below SVC, whose intercept is not, 3 and more 0.1 and less; 10 took half as long again.
@@ -37,12 +41,35 @@ class Exported:
         self.trainer, self.n_features, self.sparse = trainer, n_features, sparse
         self.outputs = outputs
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what was asked for: all coefficients may be far more than the trainer holds.
+        return Exported, (self.trainer, self.n_features, self.sparse, self.outputs)
+
     @cached_property
-    def result(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Coefficients, (outputs, n_sv); row numbers and counts, where they are known."""
-        found = self.trainer.result()
-        coefs, rows, counts = found if isinstance(found, tuple) else (found, None, None)
-        return read_only(coefs.reshape(-1, self.outputs).T.astype(self.trainer.made.dtype)), rows, counts
+    def _told(self) -> tuple[csr_matrix, np.ndarray | None, np.ndarray | None]:
+        indptr, outputs, coefs, rows, counts = self.trainer.result()
+        coefs = read_only(coefs.astype(self.trainer.made.dtype))
+        return csr_matrix((coefs, outputs, indptr), shape=(len(indptr) - 1, self.outputs)), rows, counts
+
+    @property
+    def sparse_coefs(self) -> csr_matrix:
+        """The coefficients that are not 0, (n_sv, outputs)."""
+        return self._told[0]
+
+    @cached_property
+    def coefs(self) -> np.ndarray:
+        """All coefficients, (outputs, n_sv)."""
+        return read_only(self.sparse_coefs.toarray().T)
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """The numbers of the rows that the vectors are, where they are known."""
+        return self._told[1]
+
+    @property
+    def counts(self) -> np.ndarray | None:
+        """How often each has violated the margin, where that is known."""
+        return self._told[2]
 
     @cached_property
     def vectors(self) -> Any:
@@ -54,7 +81,7 @@ class Exported:
     def weights(self) -> Any:
         """Weights of the features, (outputs, n_features), for scores that are linear in them."""
         # By SciPy, whose sums are the same on any number of threads.
-        return csr_matrix(self.result[0]) @ self.vectors
+        return self.sparse_coefs.T.tocsr() @ self.vectors
 
 
 def _knows_pairs(trainer: Trainer) -> bool:
@@ -215,15 +242,27 @@ class KernelMachine(_PegasosBase):
         ValueError
             If X is not as described, or a score overflows.
         """
-        scores = self._all_scores(X)
-        return scores if self._choice("decision_function_shape") == "ovo" else self._votes(scores, self._trainer)
+        return self._all_scores(X) if self._choice("decision_function_shape") == "ovo" else self._class_scores(X)
 
     def _all_scores(self, X: Any) -> np.ndarray:
+        found = list(self._scores_in_windows(X, None))
+        return found[0]
+
+    def _class_scores(self, X: Any) -> np.ndarray:
+        """The scores of the classes, or of the one problem that there is."""
+        parts = [self._votes(scores, self._trainer) for scores in self._scores_in_windows(X, _AT_ONCE)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _scores_in_windows(self, X: Any, most: int | None) -> Iterator[np.ndarray]:
+        """The scores of all problems, of about so many scores' rows at a time where they are those of pairs."""
         check_is_fitted(self)
         dtype = np.dtype(self._trainer.made.dtype)
         X = validated(self, X, dtype=dtype, reset=False, finite=True)
+        n = X.shape[0]
+        window = n if most is None or not self._scores_pairs else max(1, most // n_outputs(self._trainer))
         with explaining(X, self):
-            return self._scores_of_rows(X)
+            for start in range(0, n, window):
+                yield self._scores_of_rows(X if window >= n else X[start : start + window])
 
     def _scores_of_rows(self, X: Any) -> np.ndarray:
         """The scores of rows as users have them."""
@@ -246,7 +285,7 @@ class KernelMachine(_PegasosBase):
         ndarray of shape (n_samples,)
             The classes.
         """
-        scores = self._votes(self._all_scores(X), self._trainer)
+        scores = self._class_scores(X)
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
         return self.classes_[codes]
 
@@ -258,7 +297,7 @@ class KernelMachine(_PegasosBase):
     @property
     def dual_coef_(self) -> np.ndarray:
         """Their coefficients, (1, n_sv), (n_classes, n_sv) or (n_pairs, n_sv)."""
-        return self._arrays().result[0]
+        return self._arrays().coefs
 
     @property
     def coef_(self) -> Any:
@@ -271,17 +310,15 @@ class KernelMachine(_PegasosBase):
     @property
     def n_support_(self) -> np.ndarray:
         """For how many of them each class has the largest coefficient, (n_classes,)."""
-        coefs = self.dual_coef_
         if _knows_pairs(self._trainer):
             # Of a pair, what speaks for the first speaks against the second.
-            first, second = np.triu_indices(len(self.classes_), 1)
-            classes = np.zeros((len(self.classes_), coefs.shape[1]))
-            # Row by row: `ufunc.at` does one number at a time.
-            for k, of_pair in zip(first, coefs, strict=True):
-                classes[k] += of_pair
-            for k, of_pair in zip(second, coefs, strict=True):
-                classes[k] -= of_pair
-            coefs = classes
+            own, n_classes = self._arrays().sparse_coefs.tocoo(), len(self.classes_)
+            first, second = (of[own.col] for of in np.triu_indices(n_classes, 1))
+            places = np.concatenate([own.row * n_classes + first, own.row * n_classes + second])
+            sums = np.bincount(places, np.concatenate([own.data, -own.data]), own.shape[0] * n_classes)
+            coefs = sums.reshape(-1, n_classes).T
+        else:
+            coefs = self.dual_coef_
         codes = (coefs[0] > 0).astype(int) if len(coefs) == 1 else coefs.argmax(axis=0)
         return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
 
@@ -321,6 +358,13 @@ class KernelMachine(_PegasosBase):
             data.X.dtype.name,
             self._params(data) | {"seed": seed},
         )
+
+    def _of_fold(self) -> Any:
+        model = super()._of_fold()
+        if isinstance(self.gamma, str) and getattr(self, "metric", "plain") == "plain":
+            # That of all rows, as in the fit.
+            model.set_params(gamma=self._gamma)
+        return model
 
     def _hold_out(
         self, trainer: Trainer, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None, seed: int
@@ -429,10 +473,7 @@ class KernelMachine(_PegasosBase):
 
     def _check_restored(self, extra: dict[str, Any]) -> None:
         self._gamma = float(extra["gamma"])
-        coefs, outputs = self.dual_coef_, n_outputs(self._trainer)
-        if coefs.size and coefs.shape[0] != outputs:
-            raise ValueError(f"there must be coefficients of {outputs} outputs, got {coefs.shape[0]}")
-        if not np.isfinite(coefs).all():
+        if not np.isfinite(self._arrays().sparse_coefs.data).all():
             raise ValueError("the coefficients must be finite")
         want, found = self._mapped_features(), self._trainer.made.n_features
         if found != want:

@@ -223,7 +223,7 @@ def _restore(state: dict[str, Any], tensors: _Tensors) -> Estimator | Pipeline:
     estimator._check_restored(extra)
     estimator._restore_calibration(scored, _outputs(estimator))
     found = trainer.result()
-    if len(classes) == 1 and (np.any(found[0]) or (kind == "linear" and np.any(found[1]))):
+    if len(classes) == 1 and any(np.any(part) for part in (found if kind == "linear" else found[2:3])):
         raise ValueError("a model of one class must have learned nothing")
     name = state.get("pipeline")
     if name is None and not steps:
@@ -286,9 +286,9 @@ def _check_lengths(parts: dict[str, Any], n_features: int) -> None:
     """Refuses support vectors with other things than as many, before any array is copied."""
     indptr = parts["indptr"]
     n = len(parts["values"]) // n_features if indptr is None else max(0, len(indptr) - 1)
-    for name in ("counts", "born", "rows", "norms"):
+    for name in ("counts", "born", "rows", "norms", "ends"):
         found = n if parts.get(name) is None else len(parts[name])
-        if found != n and not (name == "norms" and found == 0):
+        if found != n and not (name in ("norms", "ends") and found == 0):
             raise ValueError(f"{name} must have {n} entries, got {found}")
 
 

@@ -82,6 +82,7 @@ def _in_turn(
     source: Source, size: int, n_passes: int, window: int | None, seed: int, skip: int
 ) -> Generator[Batch, None, None]:
     source.prepare()
+    n_rows = source.n_rows
     for number in range(n_passes):
         if source.n_rows is not None and skip >= source.n_rows:
             skip -= source.n_rows
@@ -91,6 +92,9 @@ def _in_turn(
         else:
             for X, y in cut(_windows(source, window, [seed, number], skip), size):
                 yield X, whole_labels(y) if source.labels_vary else y
+        if n_rows is not None and source.n_rows != n_rows:
+            raise ValueError(f"{source.name} was changed while it was read: it has {source.n_rows} rows now, and had {n_rows}")
+        n_rows = source.n_rows
         skip = max(0, skip - (source.n_rows or 0))
 
 

@@ -172,12 +172,12 @@ class Run:
 
     def end(self) -> None:
         """Ledger and dual variables speak of the rows of a fit alone: the trainer takes over what they have found."""
-        if self._fit is not None:
-            losses = self._fit.losses
-            self.losses += losses
-            # Of an epoch that was interrupted at its very end there is a loss alone.
-            self.certificates += [(np.nan, np.nan)] * (len(self.losses) - len(self.certificates))
-            self.ascended = self._fit.ascends
-            self.epoch += self._fit.epochs
-            self._fit.end()
-            self._fit = None
+        fit = self._fit
+        if fit is None:
+            return
+        fit.end()
+        losses, epoch = self.losses + fit.losses, self.epoch + fit.epochs
+        # Of an epoch that was interrupted at its very end there is a loss alone.
+        certificates = self.certificates + [(np.nan, np.nan)] * (len(losses) - len(self.certificates))
+        # At once: whoever is interrupted before does all of it again.
+        self.losses, self.certificates, self.ascended, self.epoch, self._fit = losses, certificates, fit.ascends, epoch, None

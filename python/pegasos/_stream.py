@@ -189,9 +189,15 @@ def joined(trainer: Trainer, before: np.ndarray, after: np.ndarray, targets: Any
     else:
         source, factor = _outputs(parts["params"].get("multi_class", "crammer_singer"), places, n_classes)
         outputs = 1 if made.classes == 2 else len(source[source >= 0])
-        for name in ("v", "u"):
-            of_vectors = parts[name].reshape(-1, outputs).T
-            parts[name] = np.ascontiguousarray(_mapped(of_vectors, source, factor).T).ravel()
+        if len(parts.get("ends", ())):
+            # Of many outputs, whose numbers change, and nothing else does.
+            numbers = np.zeros(outputs, np.uint32)
+            numbers[source[source >= 0]] = np.flatnonzero(source >= 0)
+            parts["outputs"] = numbers[parts["outputs"]]
+        else:
+            for name in ("v", "u"):
+                of_vectors = parts[name].reshape(-1, outputs).T
+                parts[name] = np.ascontiguousarray(_mapped(of_vectors, source, factor).T).ravel()
         parts["norm2"] *= _growth(outputs, factor)
         parts["classes"] = n_classes
     return Trainer.from_parts(parts)

@@ -220,7 +220,7 @@ class _Course:
             )
         #: Of examples that came for the first time: how many were looked at, and how many of them would have been right.
         self.tried = self.right = 0
-        self.met = self._met()
+        self.met = self._met_before = self._met()
         #: The parts of a budgeted trainer before the window at hand, which learns in place.
         self._parts: Any = None
         #: Whether the model has learned from some examples of a window and not from others, and cannot go back.
@@ -229,7 +229,6 @@ class _Course:
 
     def run(self) -> None:
         arguments, begun = self.arguments, time.perf_counter()
-        met_before = self.met
         with bar_of(type(self.estimator).__name__, "B", _verbose(arguments)) as bar:
             try:
                 self._look(bar)
@@ -239,13 +238,13 @@ class _Course:
             except KeyboardInterrupt:
                 if self._is_torn:
                     say(f"pegasos: a window was learned in part; {arguments.output} is as it was when it was last written")
-                elif self.met > met_before:
+                elif self.met > self._met_before:
                     self._save()
                     say(f"pegasos: {arguments.output} has learned from {self.met:,} examples; --resume goes on from there")
                 raise
         self._save()
         if not arguments.quiet:
-            self._report(self.met - met_before, time.perf_counter() - begun)
+            self._report(self.met - self._met_before, time.perf_counter() - begun)
 
     def _check_options(self) -> None:
         given = _given(self.arguments)
@@ -419,6 +418,11 @@ class _Course:
     def _refine(self, bar: NoBar) -> None:
         """Gives the support vectors of a budget the best coefficients there are, in a pass more."""
         if not self._is_refined:
+            return
+        # Steps of which the examples know nothing are those that a refit counts for.
+        has_them = self.estimator.t_ * self.estimator.batch_size > self.met
+        if has_them and self.met == self._met_before:
+            # They are in the file: another time over makes other bits of them.
             return
         bar.begin(self.source.n_bytes, "coefficients")
         self.estimator.refit(self._batches(n_passes=1, shuffled=True))

@@ -13,7 +13,7 @@ import reprlib
 import sys
 import warnings
 from contextlib import suppress
-from io import StringIO
+from io import RawIOBase, StringIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
 # Whatever takes long to import is imported where it is needed: nobody who asks for help waits for scikit-learn.
@@ -227,10 +227,25 @@ def _write(text: str, output: str | None) -> None:
     from pegasos._files import replacing
 
     if output is None or output == "-":
-        sys.stdout.write(text)
+        _write_whole(text)
     else:
         with replacing(output) as file:
             file.write(text.encode())
+
+
+def _write_whole(text: str) -> None:
+    """Writes all of it to standard output: without a buffer, as by PYTHONUNBUFFERED, that may take a part and say nothing."""
+    raw = getattr(sys.stdout, "buffer", None)
+    if not isinstance(raw, RawIOBase):
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+    while rest:
+        written = raw.write(rest)
+        if written is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), "standard output")
+        rest = rest[written:]
 
 
 def _by_class(y: Any, guess: Any, labels: list[Any]) -> tuple[Any, Any, Any, Any]:

@@ -17,6 +17,7 @@
 //!   notes' kernel version tests with `1/(lambda t)` in place of `1/(lambda (t - 1))`.
 
 mod cache;
+mod coefs;
 mod gradient;
 mod panel;
 mod scoring;
@@ -34,9 +35,10 @@ use crate::scalar::Scalar;
 use crate::scaled::Scaled;
 use crate::vectors::{CHUNK, Layout, Vectors};
 use cache::Cache;
+use coefs::Coefs;
 pub use gradient::Agop;
 use panel::Panel;
-use scoring::Rare;
+use scoring::{Laid, sum_chunk};
 pub use state::ExpansionState;
 
 /// Rows scored together. The larger, the fewer passes over the support vectors; the smaller, the fewer
@@ -86,15 +88,14 @@ pub struct Expansion<S> {
     /// The square of the constant feature, which all kernel values are larger by. It is added to sums of them, not to each:
     /// in f32 a kernel value near 1 would lose digits to it, and coefficients that pull both ways would multiply the loss.
     raise: f64,
-    /// Chunk after chunk of [`CHUNK`] vectors, within it output after output; zeros up to its end.
-    v: Vec<S>,
+    /// `v`, and `u` of the lazy average once an iterate was counted.
+    coefs: Coefs<S>,
     /// The sum of v of each output, where it has been asked for since v changed.
     totals: OnceLock<Vec<f64>>,
-    /// What of v is not 0, where that is little and has been asked for since v changed.
-    rare: OnceLock<Option<Rare<S>>>,
+    /// The coefficients as products with kernel values want them, where they stand otherwise and have been asked for since v
+    /// changed.
+    laid: OnceLock<Laid<S>>,
     scale: Scaled,
-    /// `u` of the lazy average, laid out as `v`; empty until the first iterate is counted.
-    u: Vec<f64>,
     /// How often each vector was added.
     counts: Vec<u32>,
     /// Of the rows of the one matrix that all vectors are rows of: in which slot each stands.
@@ -135,11 +136,10 @@ impl<S: Scalar> Expansion<S> {
             outputs,
             vectors,
             raise: 0.0,
-            v: Vec::new(),
+            coefs: Coefs::new(outputs),
             totals: OnceLock::new(),
-            rare: OnceLock::new(),
+            laid: OnceLock::new(),
             scale: Scaled::default(),
-            u: Vec::new(),
             counts: Vec::new(),
             slots: None,
             rows: Vec::new(),
@@ -265,9 +265,24 @@ impl<S: Scalar> Expansion<S> {
     /// # Panics
     /// May panic where there are not so many vectors, or more numbers in `out` than outputs; so may all that looks at a vector.
     pub fn coef(&self, slot: usize, out: &mut [f64]) {
-        for (o, out) in out.iter_mut().enumerate() {
-            *out = self.scale.a * self.v[self.place(slot, o)].to_f64();
-        }
+        out.fill(0.0);
+        self.coefs.for_each(slot, |o, v, _| {
+            if let Some(out) = out.get_mut(o) {
+                *out = self.scale.a * v.to_f64();
+            }
+        });
+    }
+
+    /// Calls `f(output, coefficient)` for every coefficient of a vector that is not 0, in the order of the outputs.
+    ///
+    /// # Panics
+    /// As [`coef`](Expansion::coef).
+    pub fn for_each_coef(&self, slot: usize, mut f: impl FnMut(usize, f64)) {
+        self.coefs.for_each(slot, |o, v, _| {
+            if v != S::default() {
+                f(o, self.scale.a * v.to_f64());
+            }
+        });
     }
 
     /// Writes the features of a vector. With [`Kernel::Precomputed`] a 1 at the column that it is.
@@ -296,9 +311,10 @@ impl<S: Scalar> Expansion<S> {
     ) -> usize {
         // What was made of v is gone with this.
         let slot = self.append(i, x);
+        let coef = coef.into_iter();
+        self.coefs.reserve_of(slot, coef.size_hint().0);
         for (o, coef) in coef {
-            let place = self.place(slot, o);
-            self.v[place] = S::from_f64(coef / self.scale.a);
+            self.coefs.set(slot, o, S::from_f64(coef / self.scale.a), 0.0);
         }
         slot
     }
@@ -308,14 +324,10 @@ impl<S: Scalar> Expansion<S> {
         self.scale.norm2 = norm2 / (self.scale.a * self.scale.a);
     }
 
-    fn place(&self, slot: usize, output: usize) -> usize {
-        (slot / CHUNK * self.outputs + output) * CHUNK + slot % CHUNK
-    }
-
-    fn v_mut(&mut self) -> &mut Vec<S> {
+    fn coefs_mut(&mut self) -> &mut Coefs<S> {
         self.totals.take();
-        self.rare.take();
-        &mut self.v
+        self.laid.take();
+        &mut self.coefs
     }
 
     /// `k(x, x)`.
@@ -363,7 +375,8 @@ impl<S: Scalar> Expansion<S> {
 
     /// Another vector with these coefficients and this squared norm; what is carried of the norm of w is lost.
     pub(crate) fn append_vector(&mut self, x: Row<'_, S>, coef: &[f64], norm: S) {
-        let slot = self.put(self.n_vectors(), x, coef.iter().copied().enumerate());
+        let coef = coef.iter().copied().enumerate().filter(|(_, c)| *c != 0.0);
+        let slot = self.put(self.n_vectors(), x, coef);
         self.vectors.set_norm(slot, norm);
         self.scale.norm2 = f64::NAN;
     }
@@ -379,26 +392,15 @@ impl<S: Scalar> Expansion<S> {
             }
             self.rows.push(i as u32);
         }
-        let size = self.vectors.len().div_ceil(CHUNK) * CHUNK * self.outputs;
-        self.v_mut().resize(size, S::default());
-        if self.scale.averages() {
-            self.u.resize(size, 0.0);
-        }
+        self.coefs_mut().push();
         slot
     }
 
-    /// Makes room for so many more vectors.
-    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Error> {
+    /// Makes room for so many more vectors, with so many coefficients other than 0 together at most.
+    pub(crate) fn reserve(&mut self, more: usize, coefs: usize) -> Result<(), Error> {
         self.vectors.reserve(more)?;
         self.panel.check_room(more)?;
-        let size = (self.vectors.len() + more).div_ceil(CHUNK) * CHUNK;
-        let size = size.saturating_mul(self.outputs);
-        memory::reserve("the coefficients", &mut self.v, size)?;
-        if self.scale.averages() {
-            memory::reserve("the average of the coefficients", &mut self.u, size)?;
-        } else {
-            memory::check::<f64>("the average of the coefficients", &[size])?;
-        }
+        self.coefs.reserve(more, coefs)?;
         let vectors = self.vectors.len() + more;
         memory::reserve("the counts", &mut self.counts, vectors)?;
         memory::reserve("the numbers of rows", &mut self.rows, vectors)
@@ -406,15 +408,9 @@ impl<S: Scalar> Expansion<S> {
 
     /// `v += c`; returns by how much it really rose. `score` is that of the row before, over a.
     fn increase(&mut self, slot: usize, output: usize, c: f64, score: f64, kxx: f64) -> f64 {
-        let place = self.place(slot, output);
-        let old = self.v[place].to_f64();
-        let v = S::from_f64(old + c);
-        self.v_mut()[place] = v;
-        let change = v.to_f64() - old;
+        let sum_a = self.scale.sum_a;
+        let change = self.coefs_mut().raise(slot, output, c, sum_a);
         self.scale.norm2 += change * (2.0 * score + change * kxx);
-        if let Some(u) = self.u.get_mut(place) {
-            *u += self.scale.sum_a * change;
-        }
         change
     }
 
@@ -469,10 +465,18 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         let mut values = Vec::new();
         self.vectors.kernel_values_of(self.kernel, x, &mut values);
         self.begin(out);
-        let mut sums = vec![0.0; self.outputs];
-        for (chunk, values) in values.chunks(CHUNK).enumerate() {
-            self.sum_chunk(chunk, values, &mut sums);
-            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
+        match self.laid() {
+            Ok(v) => {
+                let mut sums = vec![0.0; self.outputs];
+                for (chunk, values) in values.chunks(CHUNK).enumerate() {
+                    sum_chunk(v, chunk, values, &mut sums);
+                    out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
+                }
+            }
+            Err(rare) => {
+                let chunks: Vec<Vec<&[S]>> = values.chunks(CHUNK).map(|own| vec![own]).collect();
+                rare.add(&chunks, out);
+            }
         }
         out.iter_mut().for_each(|score| *score *= self.scale.a);
     }
@@ -494,18 +498,19 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn check_copy(&self) -> Result<(), Error> {
         self.vectors.check_copy()?;
-        memory::check::<S>("a copy of w", &[2, self.v.len()])?;
-        memory::check::<f64>("a copy of the average of w", &[self.u.len()])
+        self.coefs.check_copy()
     }
 
     fn survives(&self, norm2: f64, total: f64) -> bool {
         let norm2 = self.vectors.largest_norm2().max(norm2);
-        let reach = self.v.iter().map(|v| v.to_f64().abs()).sum::<f64>() + total;
+        let mut reach = 0.0;
+        self.coefs.for_all(|v| reach += v.to_f64().abs());
+        let reach = reach + total;
         stays_within::<S>(self.kernel, norm2, self.raise, reach)
     }
 
     fn look_ahead(&mut self, x: &Matrix<'_, S>, rows: &[usize]) -> Result<(), Error> {
-        self.reserve(rows.len())?;
+        self.reserve(rows.len(), rows.len().saturating_mul(self.outputs))?;
         let mut scores = self.panel.take_scores(rows.len());
         let computed = self.score_rows(x, rows, true, &mut scores);
         self.cache.extend(computed);
@@ -546,7 +551,9 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     /// Of kernels that are not positive a norm may be 0, or less, where w is not.
     fn is_zero(&self) -> bool {
-        self.v.iter().all(|v| *v == S::default())
+        let mut zero = true;
+        self.coefs.for_all(|v| zero &= v == S::default());
+        zero
     }
 
     /// Carried, like [`norm2`](Hypothesis::norm2), but of a mean, of which nothing was carried: O(n_sv^2).
@@ -559,8 +566,10 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         if slot == NOWHERE {
             return Some(0.0);
         }
-        let coef = |o| self.scale.a * self.v[self.place(slot as usize, o)].to_f64();
-        Some(scores.iter().enumerate().map(|(o, score)| coef(o) * score).sum())
+        let mut share = 0.0;
+        self.coefs
+            .for_each(slot as usize, |o, v, _| share += self.scale.a * v.to_f64() * scores[o]);
+        Some(share)
     }
 
     fn scaled(&self) -> &Scaled {
@@ -573,24 +582,20 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
 
     fn fold(&mut self, a: f64) {
         let fold = self.scale.fold(a);
-        self.totals.take();
-        self.rare.take();
-        fold.apply(&mut self.v, &mut self.u);
+        self.coefs_mut().fold(&fold);
         self.panel.scale(fold.c);
     }
 
     fn average(&mut self, weight: f64) {
-        if !self.scale.averages() {
-            self.u = vec![0.0; self.v.len()];
-        }
+        self.coefs.average(true);
         self.scale.average(weight);
     }
 
     fn set_average_weight(&mut self, sum: f64) {
         let c = self.scale.reweigh(sum);
-        self.u.iter_mut().for_each(|u| *u *= c);
+        self.coefs.scale_averages(c);
         if !self.scale.averages() {
-            self.u.clear();
+            self.coefs.average(false);
         }
     }
 
@@ -600,10 +605,9 @@ impl<S: Scalar> Hypothesis for Expansion<S> {
         }
         let mut mean = self.clone();
         mean.panel = Panel::new(&self.vectors, self.outputs);
-        for (mean, (v, u)) in mean.v_mut().iter_mut().zip(self.v.iter().zip(&self.u)) {
-            *mean = S::from_f64(self.scale.mean(v.to_f64(), *u));
-        }
-        (mean.scale, mean.u) = (Scaled { norm2: f64::NAN, ..Scaled::default() }, Vec::new());
+        let coefs = std::mem::replace(mean.coefs_mut(), Coefs::new(self.outputs));
+        mean.coefs = coefs.into_means(&self.scale);
+        mean.scale = Scaled { norm2: f64::NAN, ..Scaled::default() };
         Some(mean)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::coefs::Coefs;
 use super::{Expansion, PANEL};
 use crate::data::Matrix;
 use crate::hypothesis::Hypothesis;
@@ -9,15 +10,22 @@ use crate::scalar::Scalar;
 use crate::threads::side_by_side;
 use crate::vectors::{CHUNK, GROUP};
 
-/// Of more outputs than these, coefficients that differ from 0 are picked out, where they are fewer than one of so many: of pairs
+/// Where a vector has coefficients for some outputs alone, and they are fewer than one of so many, they stay picked out: of pairs
 /// of K classes a vector has K - 1 of K (K - 1)/2. What is picked is multiplied with some rows at once, of a row by itself
 /// alone; where all stand in a row, 8 to 16 are at once.
-const FEW: usize = 32;
 const RARE: usize = 8;
 
 /// Rows whose kernel values stand side by side, so that a coefficient that was picked is multiplied with all of them at once: of
 /// thousands of vectors some 100 kB, for L2.
 const AT_ONCE: usize = 8;
+
+/// Coefficients as products want them, which stand as lists.
+#[derive(Clone, Debug)]
+pub(super) enum Laid<S> {
+    Rare(Rare<S>),
+    /// All of them, chunk after chunk.
+    Chunks(Vec<S>),
+}
 
 /// The coefficients that are not 0, output after output.
 #[derive(Clone, Debug)]
@@ -28,36 +36,43 @@ pub(super) struct Rare<S> {
     v: Vec<S>,
 }
 
-impl<S: Scalar> Rare<S> {
-    /// None where they are not rare.
-    fn of(v: &[S], outputs: usize) -> Option<Self> {
+impl<S: Scalar> Laid<S> {
+    fn of(coefs: &Coefs<S>, vectors: usize, outputs: usize) -> Self {
         let zero = S::default();
-        let count = v.iter().filter(|v| **v != zero).count();
-        if count > v.len() / RARE {
-            return None;
-        }
+        let nonzeros = |slot: usize, f: &mut dyn FnMut(usize, S)| {
+            coefs.for_each(slot, |o, v, _| {
+                if v != zero {
+                    f(o, v);
+                }
+            });
+        };
         let mut starts = vec![0; outputs + 1];
-        let chunks = || v.chunks(CHUNK * outputs);
-        let nonzeros = |(o, v): (usize, &[S])| (o, v.iter().filter(|v| **v != zero).count());
-        for (o, count) in chunks().flat_map(|v| v.chunks(CHUNK).enumerate().map(nonzeros)) {
-            starts[o + 1] += count;
-        }
+        (0..vectors).for_each(|slot| nonzeros(slot, &mut |o, _| starts[o + 1] += 1));
         (0..outputs).for_each(|o| starts[o + 1] += starts[o]);
+        let count = starts[outputs];
+        if count > vectors * outputs / RARE {
+            let mut chunks = vec![zero; vectors.div_ceil(CHUNK) * CHUNK * outputs];
+            for slot in 0..vectors {
+                let first = slot / CHUNK * outputs * CHUNK + slot % CHUNK;
+                nonzeros(slot, &mut |o, v| chunks[first + o * CHUNK] = v);
+            }
+            return Laid::Chunks(chunks);
+        }
         let mut next = starts.clone();
         let (mut slots, mut picked) = (vec![0; count], vec![zero; count]);
-        for (chunk, v) in chunks().enumerate() {
-            for (next, v) in next.iter_mut().zip(v.chunks(CHUNK)) {
-                for (k, v) in v.iter().enumerate().filter(|(_, v)| **v != zero) {
-                    (slots[*next], picked[*next]) = ((chunk * CHUNK + k) as u32, *v);
-                    *next += 1;
-                }
-            }
+        for slot in 0..vectors {
+            nonzeros(slot, &mut |o, v| {
+                (slots[next[o]], picked[next[o]]) = (slot as u32, v);
+                next[o] += 1;
+            });
         }
-        Some(Rare { starts, slots, v: picked })
+        Laid::Rare(Rare { starts, slots, v: picked })
     }
+}
 
+impl<S: Scalar> Rare<S> {
     /// Adds the products with the kernel values of some rows to their sums: of each chunk of vectors the rows' values with it.
-    fn add(&self, chunks: &[Vec<&[S]>], sums: &mut [f64]) {
+    pub(super) fn add(&self, chunks: &[Vec<&[S]>], sums: &mut [f64]) {
         let outputs = self.starts.len() - 1;
         let len = chunks.iter().map(|rows| rows[0].len()).sum::<usize>();
         let rows = sums.len() / outputs;
@@ -112,10 +127,17 @@ impl<S: Scalar> Expansion<S> {
         }
         let totals = self.totals.get_or_init(|| {
             let mut totals = vec![0.0; self.outputs];
-            for chunk in self.v.chunks(CHUNK * self.outputs) {
-                for (total, v) in totals.iter_mut().zip(chunk.chunks(CHUNK)) {
-                    *total += v.iter().map(|v| v.to_f64()).sum::<f64>();
+            match self.coefs.chunks() {
+                Some(v) => {
+                    for chunk in v.chunks(CHUNK * self.outputs) {
+                        for (total, v) in totals.iter_mut().zip(chunk.chunks(CHUNK)) {
+                            *total += v.iter().map(|v| v.to_f64()).sum::<f64>();
+                        }
+                    }
                 }
+                None => (0..self.n_vectors()).for_each(|slot| {
+                    self.coefs.for_each(slot, |o, v, _| totals[o] += v.to_f64());
+                }),
             }
             totals
         });
@@ -124,28 +146,23 @@ impl<S: Scalar> Expansion<S> {
         }
     }
 
-    /// The coefficients that are not 0, where they are rare; looked for once since they changed. O(vectors x outputs) then.
-    fn rare(&self) -> Option<&Rare<S>> {
-        if self.outputs <= FEW || self.v.is_empty() {
-            return None;
+    /// All coefficients, chunk after chunk; or those that are not 0, where they are rare. Looked for once since they changed:
+    /// O(vectors + coefficients that are not 0) then.
+    pub(super) fn laid(&self) -> Result<&[S], &Rare<S>> {
+        if let Some(v) = self.coefs.chunks() {
+            return Ok(v);
         }
-        self.rare.get_or_init(|| Rare::of(&self.v, self.outputs)).as_ref()
+        match self.laid.get_or_init(|| Laid::of(&self.coefs, self.n_vectors(), self.outputs)) {
+            Laid::Chunks(v) => Ok(v),
+            Laid::Rare(rare) => Err(rare),
+        }
     }
 
     /// How many coefficients a kernel value is multiplied with, over all vectors.
     pub(crate) fn products(&self) -> usize {
-        self.rare().map_or(self.n_vectors() * self.outputs, |rare| rare.v.len())
-    }
-
-    /// Writes what these kernel values, with the vectors of a chunk, give to the scores over a.
-    pub(super) fn sum_chunk(&self, chunk: usize, values: &[S], out: &mut [f64]) {
-        let v = &self.v[chunk * self.outputs * CHUNK..][..out.len() * CHUNK];
-        if values.len() == CHUNK {
-            S::dots(values, v, out);
-            return;
-        }
-        for (v, out) in v.chunks(CHUNK).zip(out) {
-            *out = S::dot(values, &v[..values.len()]);
+        match self.laid() {
+            Ok(_) => self.n_vectors() * self.outputs,
+            Err(rare) => rare.v.len(),
         }
     }
 
@@ -180,7 +197,7 @@ impl<S: Scalar> Expansion<S> {
         let chunks = n.div_ceil(CHUNK);
         let cached = |i: usize| if caching { self.cache.of(i) } else { &[] };
         let grows = caching && self.cache.has_room();
-        let rare = self.rare();
+        let laid = self.laid();
         let mut tasks: Vec<(usize, &[usize])> = Vec::new();
         for chunk in 0..chunks {
             tasks.extend(rows.chunks(GROUP).map(|group| (chunk, group)));
@@ -193,18 +210,21 @@ impl<S: Scalar> Expansion<S> {
                 group.iter().copied().filter(|&i| cached(i).len() < slots.end).collect();
             let mut values = vec![S::default(); new.len() * CHUNK];
             self.vectors.kernel_values(self.kernel, x, &new, slots.clone(), &mut values, CHUNK);
-            let mut sums = vec![0.0; if rare.is_some() { 0 } else { group.len() * outputs }];
             let of_rows = self.values_of(group, slots, caching, &values);
-            if len == CHUNK && !sums.is_empty() {
-                let v = &self.v[*chunk * outputs * CHUNK..][..outputs * CHUNK];
-                let v: Vec<&[S]> = v.chunks(CHUNK).collect();
-                S::dots_of_rows(&of_rows, &v, &mut sums, outputs);
-            } else {
-                for (values, sums) in of_rows.iter().zip(sums.chunks_mut(outputs)) {
-                    self.sum_chunk(*chunk, values, sums);
+            let mut sums = Vec::new();
+            if let Ok(v) = laid {
+                sums.resize(group.len() * outputs, 0.0);
+                if len == CHUNK {
+                    let v = &v[*chunk * outputs * CHUNK..][..outputs * CHUNK];
+                    let v: Vec<&[S]> = v.chunks(CHUNK).collect();
+                    S::dots_of_rows(&of_rows, &v, &mut sums, outputs);
+                } else {
+                    for (values, sums) in of_rows.iter().zip(sums.chunks_mut(outputs)) {
+                        sum_chunk(v, *chunk, values, sums);
+                    }
                 }
             }
-            let kept = rare.is_some() || grows && len == CHUNK;
+            let kept = laid.is_err() || grows && len == CHUNK;
             let values = if kept { values } else { Vec::new() };
             (sums, new, values)
         };
@@ -216,7 +236,7 @@ impl<S: Scalar> Expansion<S> {
         };
         self.begin(out);
         let groups = rows.chunks(GROUP).len();
-        if let Some(rare) = rare {
+        if let Err(rare) = laid {
             // All vectors' values with a group of rows, as the coefficients of an output are anywhere among them.
             let of_groups = rows.chunks(GROUP).zip(out.chunks_mut(GROUP * outputs));
             let mut tasks: Vec<_> = of_groups.enumerate().collect();
@@ -241,5 +261,17 @@ impl<S: Scalar> Expansion<S> {
             }
         }
         computed
+    }
+}
+
+/// Writes what these kernel values, with the vectors of a chunk, give to the scores over a, v being all coefficients.
+pub(super) fn sum_chunk<S: Scalar>(v: &[S], chunk: usize, values: &[S], out: &mut [f64]) {
+    let v = &v[chunk * out.len() * CHUNK..][..out.len() * CHUNK];
+    if values.len() == CHUNK {
+        S::dots(values, v, out);
+        return;
+    }
+    for (v, out) in v.chunks(CHUNK).zip(out) {
+        *out = S::dot(values, &v[..values.len()]);
     }
 }

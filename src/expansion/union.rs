@@ -59,15 +59,14 @@ impl<S: Scalar> Combine for Expansion<S> {
                 });
                 let count: &mut u32 = &mut state.counts[place];
                 *count = count.saturating_add(part.counts[slot]);
-                for o in 0..outputs {
-                    let at = part.place(slot, o);
-                    let coef = part.v[at].to_f64();
+                part.coefs.for_each(slot, |o, coef, own| {
+                    let coef = coef.to_f64();
                     v[place * outputs + o] += c * part.scale.a * coef;
                     if averaging {
                         // With A = 0 and weights of sum 1, the mean is -u.
-                        u[place * outputs + o] -= c * part.scale.mean(coef, part.u[at]);
+                        u[place * outputs + o] -= c * part.scale.mean(coef, own);
                     }
-                }
+                });
             }
         }
         state.v = v.into_iter().map(S::from_f64).collect();
@@ -78,7 +77,8 @@ impl<S: Scalar> Combine for Expansion<S> {
         let mut sum = Expansion::with(first.kernel, outputs, first.n_features(), layout)?;
         sum = sum.with_constant(first.constant())?;
         sum.vouched = parts.iter().all(|(_, w)| w.vouched);
-        sum.reserve(rows.len())?;
+        let count = state.v.iter().filter(|v| **v != S::default()).count();
+        sum.reserve(rows.len(), count)?;
         sum.restore(&Matrix::Owned(&rows, first.n_features()), None, &state)?;
         sum.measure();
         Ok(sum)

@@ -366,7 +366,7 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
     fn begin_ascent(&mut self, data: &Examples<'_, H::Scalar>, cache: usize) -> Result<(), Error> {
         self.dual = H::ascent(&self.trainer, data, cache)?;
         if let (Some(dual), Some(folds)) = (&mut self.dual, self.folds.take()) {
-            dual.hold_out(folds)?;
+            dual.hold_out(data, folds)?;
         }
         Ok(())
     }
@@ -395,7 +395,8 @@ impl<H: Machine, L: Loss + Clone + Send> Problem<H::Scalar> for KernelProblem<H,
             w.cache_kernel(0);
         }
         // Where not even its beginning is known, the trainer has all that was learned.
-        let Some(mut dual) = self.dual.take().and_then(KernelAscent::settled) else {
+        let settled = self.dual.take().map(|dual| dual.settled(data)).transpose()?;
+        let Some(mut dual) = settled.flatten() else {
             return Ok(());
         };
         self.held_out = dual.held_out_scores();

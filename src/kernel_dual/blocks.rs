@@ -307,7 +307,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             for o in 0..self.outputs() {
                 let (old, new) = (blocks.before[o * stride + k], blocks.dual[o * stride + k]);
                 if new != old {
-                    found.dual.push((self.dual.at(o, place as usize), new));
+                    found.dual.extend(self.dual.at(o, place as usize).map(|at| (at, new)));
                     let (output, change) = (o as u32, (new - old) * c);
                     found.gains.push(Gain { place, output, change });
                 }

@@ -34,7 +34,7 @@ const LEAST: usize = 256;
 
 /// Where the set is the whole problem, down to this part of the tolerance, or of what there was.
 const WHOLE: f64 = 0.9;
-const DEEP: f64 = 1e-6;
+pub(super) const DEEP: f64 = 1e-6;
 
 /// Steps of a search between two looks at who could be put aside, at least.
 const LOOK: usize = 64;
@@ -544,7 +544,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let slope = &descent.slope;
         for (k, &place) in job.among.set.iter().enumerate() {
             let change = descent.a[k] - descent.before[k];
-            let at = self.dual.at(problem, place as usize);
+            let Some(at) = self.dual.at(problem, place as usize) else {
+                continue;
+            };
             if change != 0.0 {
                 found.dual.push((at, descent.a[k]));
                 let (output, change) = (problem as u32, descent.factor[k] * change);

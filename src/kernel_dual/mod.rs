@@ -37,6 +37,7 @@ mod companion;
 mod contest;
 mod descent;
 mod face;
+mod grid;
 mod held_out;
 mod near;
 mod pair;
@@ -64,11 +65,12 @@ use crate::params::{check_lambda, check_tol};
 use crate::scalar::Scalar;
 use crate::trainer::Trainer;
 use crate::vectors::{CHUNK, Layout, Vectors};
+use grid::{Grid, Shape};
 pub use held_out::Folds;
 use near::is_cheap;
 use rows::Room;
 use survey::{Part, spans_of};
-use values::{Cached, Grid, Means, Raised, Spread, vectors_of};
+use values::{Cached, Means, Raised, Spread, vectors_of};
 use working::{Among, Found, Gain, Job};
 
 /// Examples that the first round ascends among. In trials on the problems of `benches/kernels.py` the checkerboard
@@ -83,7 +85,7 @@ const MOST: usize = 8192;
 const SLOW: f64 = 0.5;
 
 /// Where there is one problem, it is taken as a whole up to so many examples, if there may be as many kernel values as it has; else
-/// up to [`MOST`]. In trials on an AMD EPYC one class of covtype15k (12,000) took 0.6 to 0.75 of the time of working sets, one of
+/// up to [`WORKING`]. In trials on an AMD EPYC one class of covtype15k (12,000) took 0.6 to 0.75 of the time of working sets, one of
 /// letter (16,000) 0.8 to 1.1, a9a (32,561) 1.1 to 1.6. So is each pair of classes, where all have room; covtype15k in f64, whose
 /// largest pair has 10,243, takes 0.9 of the time.
 const ALONE: usize = 16_384;
@@ -208,16 +210,23 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let has_room = |len: usize| cache / size_of::<S>() / len.max(1) >= len;
         let outputs = loss.outputs();
         check_shape(outputs, n_features)?;
+        // Before any loss of so many is asked for anything.
+        memory::check::<(Part, [Range<usize>; 2])>("the problems", &[outputs])?;
         Vectors::<S>::new(n_features, Layout::of(kernel, data.rows())).check_room(1)?;
-        let dual = Grid::new("the dual variables", n, outputs)?;
-        let scores = Grid::new("the scores", n, outputs)?;
         memory::check::<(usize, u32)>("the order of the examples", &[n])?;
         let mut numbers: Vec<usize> = (0..n).collect();
         numbers.sort_by_key(|&i| data.label(i));
         let labels: Vec<u32> = numbers.iter().map(|&i| data.label(i)).collect();
         let apart = labels.first().is_none_or(|&y| loss.hinge_sign(0, y).is_some());
-        let part = |o| Part::new(spans_of(&loss, o, &labels), WORKING.min(most));
-        let mut problems: Vec<Part> = (0..if apart { outputs } else { 1 }).map(part).collect();
+        let mut start = 0;
+        let classes = labels.chunk_by(|a, b| a == b).map(|own| {
+            start += own.len();
+            (own[0], start - own.len()..start)
+        });
+        let classes: Vec<(u32, Range<usize>)> = classes.collect();
+        let count = if apart { outputs } else { 1 };
+        let part = |o| Part::new(spans_of(&loss, o, &classes), WORKING.min(most));
+        let mut problems: Vec<Part> = (0..count).map(part).collect();
         let largest = problems.iter().map(Part::len).max().unwrap_or(0);
         // Nothing else takes room where none of them is of all examples, and all are whole.
         let all_whole = largest < n && has_room(largest) && largest <= ALONE;
@@ -226,10 +235,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             let alone = len == n && outputs == 1;
             part.whole = apart
                 && match alone {
-                    true => n <= MOST || has_room(n) && n <= ALONE,
+                    true => n <= WORKING || has_room(n) && n <= ALONE,
                     false => has_room(n) || len <= most || all_whole,
                 };
         }
+        let spans: Vec<&[Range<usize>]> = problems.iter().map(|part| &part.spans[..]).collect();
+        let shape = Arc::new(Shape::new(n, outputs, &spans)?);
+        let dual = Grid::new("the dual variables", shape.clone())?;
+        let scores = Grid::new("the scores", shape)?;
         memory::check::<f64>("kernel values", &[n])?;
         let own = numbers.iter().map(|&i| own_value(kernel, data.rows(), i)).collect();
         Ok(KernelAscent {
@@ -298,10 +311,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
             if weight > 0.0 {
                 ledger.dual(i, factor / (excess * weight), &mut a);
                 ascent.loss.make_feasible(&mut a, data.label(i));
-                for (o, a) in a.iter().enumerate() {
-                    let at = ascent.dual.at(o, place);
-                    ascent.dual.values[at] = *a;
-                }
+                a.iter().enumerate().for_each(|(o, a)| ascent.dual.set(o, place, *a));
             }
         }
         // Where lambda n is small, w overshoots: D is below that of a = 0, but not that of some part of it.
@@ -325,11 +335,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         let mut gains = Vec::new();
         for place in 0..n {
             let factor = ascent.coef_of_one(data, place);
-            for o in 0..outputs {
-                let a = ascent.dual.get(o, place);
-                if factor * a != 0.0 {
-                    gains.push(Gain { place: place as u32, output: o as u32, change: factor * a });
-                }
+            ascent.dual.read(place, &mut a);
+            for (output, a) in (0..).zip(&a).filter(|(_, a)| factor * **a != 0.0) {
+                gains.push(Gain { place: place as u32, output, change: factor * a });
             }
         }
         ascent.scored = gains.is_empty();
@@ -359,7 +367,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     }
 
     fn outputs(&self) -> usize {
-        self.scores.outputs
+        self.scores.shape.outputs
     }
 
     /// What a dual variable of 1 is in w.
@@ -398,19 +406,27 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         self.own.iter().fold(0.0, |most: f64, own| most.max(*own)) + self.kernel.by
     }
 
-    /// Takes back what not all scores know of: w(a) is what it was before the round at hand. `None` if nothing was
-    /// before it: the scores of where it began are not known.
-    pub fn settled(mut self) -> Option<Self> {
+    /// Ends with what is known: of problems that are taken as a whole all that their ascent has come to; of others w(a) is what it was
+    /// before the round at hand, as not all scores know of more. `None` if nothing was before it: the scores of where it began
+    /// are not known.
+    pub fn settled(mut self, data: &Examples<'_, S>) -> Result<Option<Self>, Error> {
         if !self.scored {
-            return None;
+            return Ok(None);
         }
         if !self.before.is_empty() {
             self.before.drain(..).for_each(|(at, a)| self.dual.values[at] = a);
             // Of scores that know of something else, none is needed: the sums are those of the survey before.
             self.problems.iter_mut().for_each(|part| part.surveyed = true);
         }
-        self.round = None;
-        Some(self)
+        if let Some(Round::Search(jobs)) = self.round.take() {
+            for mut job in jobs.into_iter().filter(|job| job.whole) {
+                if let Some(found) = self.found_so_far(data, &mut job)? {
+                    self.take(job.problem, found, &mut Vec::new());
+                }
+            }
+            self.before.clear();
+        }
+        Ok(Some(self))
     }
 
     /// Goes on with the round at hand, by about so many rows of kernel values; false where there is none.
@@ -434,19 +450,12 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                 }
             }
             Some(Round::Spread(mut spread)) => {
-                let problems = &self.problems;
-                let concerns = |o: usize, chunk: usize| {
-                    let own = chunk * CHUNK..(chunk + 1) * CHUNK;
-                    let part = problems.get(o).unwrap_or(&problems[0]);
-                    part.spans.iter().any(|span| span.start < own.end && own.start < span.end)
-                };
                 // Two chunks at least, or one thread would have nothing to do.
                 if spread.advance(
                     (self.kernel, data, &self.numbers),
                     &self.cached,
                     &mut self.scores,
                     rows.div_ceil(CHUNK).max(2),
-                    &concerns,
                 )? {
                     self.round = Some(Round::Spread(spread));
                 } else {
@@ -590,7 +599,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         coefs.sort_unstable_by_key(|&(i, o, _)| (i, o));
         let vectors = || coefs.chunk_by(|a, b| a.0 == b.0);
-        w.reserve(vectors().count())?;
+        w.reserve(vectors().count(), coefs.len())?;
         for own in vectors() {
             let i = own[0].0;
             w.put(i, data.rows().row(i), own.iter().map(|&(_, o, coef)| (o, coef)));

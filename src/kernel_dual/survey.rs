@@ -60,19 +60,20 @@ impl Part {
     }
 }
 
-/// Where the examples of a problem are, which have these labels, class after class.
-pub(super) fn spans_of<L: Loss>(loss: &L, problem: usize, labels: &[u32]) -> Vec<Range<usize>> {
+/// Where the examples of a problem are, given the classes and where those of each are.
+pub(super) fn spans_of<L: Loss>(
+    loss: &L,
+    problem: usize,
+    classes: &[(u32, Range<usize>)],
+) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
-    let mut start = 0;
-    for class in labels.chunk_by(|a, b| a == b) {
-        let own = start..start + class.len();
-        start = own.end;
-        if loss.hinge_sign(problem, class[0]) == Some(0.0) {
+    for (class, own) in classes {
+        if loss.hinge_sign(problem, *class) == Some(0.0) {
             continue;
         }
         match spans.last_mut().filter(|last| last.end == own.start) {
             Some(last) => last.end = own.end,
-            None => spans.push(own),
+            None => spans.push(own.clone()),
         }
     }
     spans

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::Moved;
+use super::grid::Grid;
 use crate::data::Matrix;
 use crate::error::Error;
 use crate::examples::Examples;
@@ -36,44 +37,6 @@ const SAMPLE: usize = 64;
 /// itself. In trials with constants of 0.2 to 1, letter and covtype15k, pairs of steps took 0.8 to 1.3 of the time of single
 /// ones where the part is about 0.1, 0.9 to 1.1 at 0.25, 0.7 to 0.95 at 0.5.
 pub const ALIKE: f64 = 0.25;
-
-/// A number for every place and output: [`CHUNK`] places of an output stand side by side, then come those of the next
-/// output; so all that belongs to some places can be had as one slice.
-#[derive(Clone, Debug)]
-pub(super) struct Grid {
-    pub outputs: usize,
-    pub values: Vec<f64>,
-}
-
-impl Grid {
-    pub fn new(what: &'static str, places: usize, outputs: usize) -> Result<Self, Error> {
-        let values = memory::zeros(what, &[places.div_ceil(CHUNK), outputs, CHUNK])?;
-        Ok(Grid { outputs, values })
-    }
-
-    pub fn at(&self, o: usize, place: usize) -> usize {
-        (place / CHUNK * self.outputs + o) * CHUNK + place % CHUNK
-    }
-
-    pub fn get(&self, o: usize, place: usize) -> f64 {
-        self.values[self.at(o, place)]
-    }
-
-    /// What is not 0, with its place and output.
-    pub fn nonzeros(&self) -> impl Iterator<Item = (usize, usize, f64)> {
-        let columns = self.values.chunks(CHUNK).enumerate();
-        columns.flat_map(move |(k, column)| {
-            let (chunk, o) = (k / self.outputs, k % self.outputs);
-            let own = column.iter().enumerate().filter(|(_, value)| **value != 0.0);
-            own.map(move |(place, &value)| (chunk * CHUNK + place, o, value))
-        })
-    }
-
-    /// Writes what all outputs have at a place.
-    pub fn read(&self, place: usize, out: &mut [f64]) {
-        out.iter_mut().enumerate().for_each(|(o, out)| *out = self.get(o, place));
-    }
-}
 
 /// Rows of kernel values with all examples that have been computed, as many as there may be. Whoever computes one leaves it
 /// for others, who may be at work at the same time: it does not matter whose it is, as all are the same.
@@ -289,19 +252,17 @@ impl<S: Scalar> Spread<S> {
         Ok(Spread { moved, changes, missing, sums, slabs, next: 0 })
     }
 
-    /// Goes on with so many chunks; `concerns(o, chunk)` is whether a chunk has any scores of an output. Says whether there
-    /// are more. The numbers are those of the rows at all places.
+    /// Goes on with so many chunks. Says whether there are more. The numbers are those of the rows at all places.
     pub fn advance(
         &mut self,
         (kernel, data, numbers): (Raised, &Examples<'_, S>, &[usize]),
         cached: &Cached<S>,
         scores: &mut Grid,
         chunks: usize,
-        concerns: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<bool, Error> {
-        let (x, outputs, first) = (data.rows(), scores.outputs, self.next);
+        let (x, first, shape) = (data.rows(), self.next, scores.shape.clone());
         let caches: usize = self.slabs.iter().map(|slab| slab.len() / cached.stride()).sum();
-        let parts = scores.values.chunks_mut(outputs * CHUNK).enumerate().skip(first).take(chunks);
+        let parts = scores.chunks_mut(first).take(chunks);
         let mut tasks: Vec<_> = parts.map(|(chunk, scores)| (chunk, scores, Vec::new())).collect();
         // Of what is to be cached everybody has a part of every row.
         let mut slabs = std::mem::take(&mut self.slabs);
@@ -312,7 +273,6 @@ impl<S: Scalar> Spread<S> {
         let done = side_by_side(&mut tasks, |_, (chunk, scores, rows)| {
             let places = *chunk * CHUNK..numbers.len().min((*chunk + 1) * CHUNK);
             let (len, own) = (places.len(), &numbers[places.clone()]);
-            let concerned: Vec<bool> = (0..outputs).map(|o| concerns(o, *chunk)).collect();
             // Rows of those that have moved, with those of the chunk as vectors: [`TOGETHER`] at a time, as they are needed.
             let stride = len.next_multiple_of(WIDTH);
             let (mut others, mut values, mut missing) = (None, Vec::new(), 0);
@@ -350,9 +310,8 @@ impl<S: Scalar> Spread<S> {
                     }
                 };
                 for &(o, change) in &self.changes[moved.changes.clone()] {
-                    let o = o as usize;
-                    if concerned[o] {
-                        S::axpy(change, row, &mut scores[o * CHUNK..][..len]);
+                    if let Some(column) = shape.column(*chunk, o as usize) {
+                        S::axpy(change, row, &mut scores[column * CHUNK..][..len]);
                     }
                 }
             }

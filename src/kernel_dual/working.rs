@@ -36,6 +36,9 @@ const NEAR: usize = 256;
 const PIECES: usize = 8;
 const FEW: usize = 64;
 
+/// Products of kernel values that whoever wants to stop waits for: a tenth of a second or two.
+const MOMENT: usize = 1 << 30;
+
 const NOWHERE: u32 = u32::MAX;
 const CACHED: u32 = u32::MAX - 1;
 
@@ -389,6 +392,33 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         Ok(None)
     }
 
+    /// What the search of a whole problem has found, or has come to by now.
+    pub(super) fn found_so_far(
+        &self,
+        data: &Examples<'_, S>,
+        job: &mut Job<S>,
+    ) -> Result<Option<Found>, Error> {
+        if job.found.is_some() {
+            return Ok(job.found.take());
+        }
+        Ok(match std::mem::replace(&mut job.search, Search::New) {
+            Search::HeldOut(held) => Some(held.found),
+            Search::One(mut descent) => {
+                let moved = descent.a.iter().zip(&descent.known).enumerate();
+                let moved = moved.filter(|(_, (a, known))| a != known);
+                let lacking = moved.filter(|(k, _)| !job.among.has(*k)).count();
+                if lacking * job.among.len() * self.n_features.max(WIDTH) > MOMENT {
+                    // As it was when all slopes were known: nobody wants to wait for more.
+                    let Descent { a, known, .. } = &mut *descent;
+                    a.clone_from(known);
+                }
+                while self.sync(data, &mut job.among, &mut descent, usize::MAX)?.is_none() {}
+                Some(self.after_descent(job, &descent))
+            }
+            Search::New | Search::Block(_) => None,
+        })
+    }
+
     /// What a search has found; its room is for others.
     fn over(&self, job: &mut Job<S>, mut descent: Descent<S>, found: Found) -> Found {
         // Of many in step all would keep what few need again.
@@ -443,7 +473,7 @@ mod tests {
             let (kernel, lambda) = (Kernel::Rbf { gamma: 1.0 }, 1e-4);
             let mut ascent = KernelAscent::new(kernel, loss, lambda, &data, cache).expect("room");
             let folds = Folds::new((0..n as u32).map(|i| i % 2).collect(), vec![1.0; 2]);
-            assert!(ascent.hold_out(folds.expect("two folds")).expect("room"));
+            assert!(ascent.hold_out(&data, folds.expect("two folds")).expect("room"));
             let (mut waited, mut times) = (false, 0);
             loop {
                 let found = ascent.advance(&data, 1e-6, piece).expect("finite");

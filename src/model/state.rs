@@ -4,6 +4,7 @@
 //! steps that come before it, and the trainer. The others are kept as they are for [`content`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -31,7 +32,9 @@ use crate::scaled::Scaled;
 
 /// The formats of the trainer's parts.
 pub(super) const LINEAR: u32 = 2;
-pub(super) const EXPANSION: u32 = 4;
+/// Before, there were no lists of coefficients.
+pub(super) const EXPANSION: u32 = 5;
+const FIRST_EXPANSION: u32 = 4;
 pub(super) const BUDGETED: u32 = 3;
 
 /// What stays of a file beside what predicts.
@@ -153,6 +156,8 @@ struct StoredKernel {
     counts: Option<Name>,
     v: Name,
     u: Name,
+    ends: Option<Name>,
+    outputs: Option<Name>,
     norms: Name,
     indptr: Option<Name>,
     indices: Option<Name>,
@@ -406,8 +411,9 @@ fn parsed<T: DeserializeOwned>(trainer: Value) -> Result<T, Error> {
         .map_err(|error| broken(format!("its trainer is wrong: {error}")))
 }
 
-fn check_format(found: u32, want: u32) -> Result<(), Error> {
-    if found != want {
+fn check_format(found: u32, known: RangeInclusive<u32>) -> Result<(), Error> {
+    if !known.contains(&found) {
+        let want = known.end();
         return Err(broken(format!("its trainer must have format {want}, got {found}")));
     }
     Ok(())
@@ -420,7 +426,7 @@ fn linear_of<S: Stored>(
     outputs: usize,
 ) -> Result<(Net, Kept), Error> {
     let StoredLinear { format, targets, t, problems, params } = parsed(trainer)?;
-    check_format(format, LINEAR)?;
+    check_format(format, LINEAR..=LINEAR)?;
     let mut constant = 0.0;
     let results = problems.into_iter().map(|problem| {
         if problem.n_features != n_features {
@@ -516,7 +522,7 @@ fn kernel_of<S: Stored>(
     Examples::new(x, &no_labels, None)?.check(0..no_labels.len())?;
     let scale: Scaled = stored.scale.into();
     let frozen = if let Some(born) = &stored.born {
-        check_format(stored.format, BUDGETED)?;
+        check_format(stored.format, BUDGETED..=BUDGETED)?;
         let state = BudgetedState {
             v: tensors.numbers(&stored.v)?,
             u: tensors.numbers(&stored.u)?,
@@ -536,7 +542,7 @@ fn kernel_of<S: Stored>(
         w.restore(&x, &state)?;
         w.model()?
     } else {
-        check_format(stored.format, EXPANSION)?;
+        check_format(stored.format, FIRST_EXPANSION..=EXPANSION)?;
         let w = if sparse {
             Expansion::sparse(kernel, outputs, d)?
         } else {
@@ -552,6 +558,16 @@ fn kernel_of<S: Stored>(
         let state = ExpansionState {
             v: tensors.numbers(&stored.v)?,
             u: tensors.numbers(&stored.u)?,
+            ends: match stored.ends.map(|name| tensors.take(&name)).transpose()? {
+                None => Vec::new(),
+                Some(Tensor { numbers: Numbers::U64(ends), .. }) => ends,
+                _ => return Err(broken("the tensor of ends must be of dtype uint64")),
+            },
+            outputs: match stored.outputs.map(|name| tensors.take(&name)).transpose()? {
+                None => Vec::new(),
+                Some(Tensor { numbers: Numbers::U32(outputs), .. }) => outputs,
+                _ => return Err(broken("the tensor of outputs must be of dtype uint32")),
+            },
             scale,
             counts: match stored.counts.map(|name| tensors.take(&name)).transpose()? {
                 Some(Tensor { numbers: Numbers::U32(counts), .. }) => counts,

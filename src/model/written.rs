@@ -143,10 +143,13 @@ fn trainer_of<S: Stored>(
                 })
             } else {
                 let rows = w.rows().map(|rows| rows.iter().map(|&i| i64::from(i)).collect());
+                let (n_ends, n_coefs) = (state.ends.len(), state.outputs.len());
                 json!({
                     "format": EXPANSION,
                     "v": scalars("v", state.v),
                     "norms": scalars("norms", state.norms),
+                    "ends": put(tensors, "ends", Numbers::U64(state.ends), n_ends),
+                    "outputs": put(tensors, "outputs", Numbers::U32(state.outputs), n_coefs),
                     "rows": rows.map(|rows| put(tensors, "rows", Numbers::I64(rows), n)),
                     "counts": put(tensors, "counts", Numbers::U32(state.counts), n),
                 })

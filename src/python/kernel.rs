@@ -1,6 +1,7 @@
 //! Kernel problems, on a budget or not: how they are made, from nothing or from parts, and what is told of them.
 
 use std::any::Any;
+use std::ops::RangeInclusive;
 
 use numpy::PyArray1;
 use pyo3::IntoPyObjectExt;
@@ -16,9 +17,8 @@ use super::trainer::{Facts, Frozen, Made, On, Problem, Task, no_budget};
 use super::{choice, unknown};
 use crate::{
     AnyLoss, Binary, Budgeted, BudgetedState, Combine, CrammerSinger, Csr, Dense, Error, Examples,
-    Expansion, ExpansionState, Folds, Hinge, Hypothesis, Kernel, KernelProblem, Loss, Machine,
-    Maintenance, Matrix, Multiclass, OneVsOne, OneVsRest, Params, Record, Report, Schedule,
-    Trainer, memory,
+    Expansion, ExpansionState, Folds, Hinge, Kernel, KernelProblem, Loss, Machine, Maintenance,
+    Matrix, Multiclass, OneVsOne, OneVsRest, Params, Record, Report, Schedule, Trainer, memory,
 };
 
 /// What kernel problems need to know beside the parameters of all: a dictionary with these keys.
@@ -137,8 +137,8 @@ impl<S: Number> Vectors<S> {
 
 /// What the Python package wants of a w of support vectors.
 pub(super) trait Stored: Machine<Scalar: Number> + Combine + 'static {
-    /// Of its parts; a change of their keys' meaning gets a new number.
-    const FORMAT: u32;
+    /// Of its parts, those that can be read, the last of which is written; a change of their keys' meaning gets a new number.
+    const FORMATS: RangeInclusive<u32>;
     /// What it holds beside the vectors.
     type State: Part + Send + 'static;
     /// One without vectors.
@@ -179,7 +179,7 @@ pub(super) struct Numbered<S> {
 parts!([S: Number] Numbered<S> { rows, state });
 
 impl<S: Number> Stored for Expansion<S> {
-    const FORMAT: u32 = 4;
+    const FORMATS: RangeInclusive<u32> = 4..=5;
     type State = Numbered<S>;
 
     fn make(
@@ -230,7 +230,7 @@ impl<S: Number> Stored for Expansion<S> {
 }
 
 impl<S: Number> Stored for Budgeted<S> {
-    const FORMAT: u32 = 3;
+    const FORMATS: RangeInclusive<u32> = 3..=3;
     type State = BudgetedState;
 
     fn make(
@@ -332,9 +332,13 @@ fn problem<H: Stored, L: Loss + Clone + Send + 'static>(
     let mut w = H::make(parsed.kernel()?, loss.outputs(), made, params)?;
     let (mut t, mut updates, mut total) = (0, 0, Report::default());
     if let Start::Parts(parts) = start {
-        check_format(parts, H::FORMAT)?;
+        check_format(parts, &H::FORMATS)?;
         // Budgets were stored without it once, and compute it.
         parts.call_method1("setdefault", ("norm2", f64::NAN))?;
+        // Once there were all coefficients.
+        let none = |name, of| parts.call_method1("setdefault", (name, of));
+        none("ends", PyArray1::<u64>::zeros(parts.py(), 0, false).into_any())?;
+        none("outputs", PyArray1::<u32>::zeros(parts.py(), 0, false).into_any())?;
         Parts::<H::State, H::Scalar>::look(parts, "")?;
         let parts = Parts::<H::State, H::Scalar>::take(parts, "")?;
         (t, updates, total) = (parts.t, parts.updates, parts.total);
@@ -411,7 +415,7 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
             false => Vectors::dense(w, made.n_features)?,
         };
         let (total, updates, t) = (self.total(), trainer.updates(), trainer.t());
-        let parts = Parts { format: H::FORMAT, total, updates, t, w: w.state(), vectors };
+        let parts = Parts { format: *H::FORMATS.end(), total, updates, t, w: w.state(), vectors };
         Ok(told(move |py| Ok(parts.dict(py)?.into_any())))
     }
 
@@ -451,15 +455,21 @@ impl<H: Stored, L: Loss + Clone + Send + 'static> Problem for KernelProblem<H, L
 
     fn result(&mut self) -> Result<Told, Error> {
         let w = KernelProblem::model(self)?;
-        let mut coefs = vec![0.0; w.n_vectors() * w.outputs()];
-        for (slot, coef) in coefs.chunks_mut(w.outputs()).enumerate() {
-            w.coef(slot, coef);
+        let (mut indptr, mut outputs, mut coefs) = (vec![0_i64], Vec::new(), Vec::new());
+        for slot in 0..w.n_vectors() {
+            w.for_each_coef(slot, |o, coef| {
+                outputs.push(o as i64);
+                coefs.push(coef);
+            });
+            indptr.push(coefs.len() as i64);
         }
         Ok(told(move |py| {
             // On a budget nobody knows.
             let rows = w.rows().filter(|_| H::EVALUATES).map(|rows| PyArray1::from_slice(py, rows));
             let counts = H::EVALUATES.then(|| PyArray1::from_slice(py, w.counts()));
-            (PyArray1::from_vec(py, coefs), rows, counts).into_bound_py_any(py)
+            let (indptr, outputs) =
+                (PyArray1::from_vec(py, indptr), PyArray1::from_vec(py, outputs));
+            (indptr, outputs, PyArray1::from_vec(py, coefs), rows, counts).into_bound_py_any(py)
         }))
     }
 

@@ -266,7 +266,7 @@ fn problems<S: Number, L: Loss + Clone + Send + 'static>(
             }
         }
         Start::Parts(parts) => {
-            check_format(parts, FORMAT)?;
+            check_format(parts, &(FORMAT..=FORMAT))?;
             Parts::<S>::look(parts, "")?;
             let Parts { t, problems: Dicts(problems), .. } = Parts::<S>::take(parts, "")?;
             let problems = match losses.len() > problems.len() {
@@ -411,7 +411,7 @@ impl<S: Number, L: Loss + Clone + Send + 'static> Problem for LinearProblems<S, 
         let intercepts = results.iter().flat_map(Linear::intercepts).collect();
         Ok(told(move |py| {
             let arrays = (PyArray1::from_vec(py, weights), PyArray1::from_vec(py, intercepts));
-            (arrays.0, arrays.1, py.None()).into_bound_py_any(py)
+            arrays.into_bound_py_any(py)
         }))
     }
 

@@ -1,5 +1,7 @@
 //! Parameters, and parts: what a trainer consists of, as plain numbers and arrays. They are what pickles and model files hold.
 
+use std::ops::RangeInclusive;
+
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -212,15 +214,15 @@ pub(super) use parts;
 parts!([] Scaled { a, norm2, sum_a, sum_q });
 parts!([] Report { steps, examples, mistakes, degradation, gradient_error, ..Report::default() });
 parts!([S: Number] LinearState<S> { v, b, u, ub, constant, scale });
-parts!([S: Number] ExpansionState<S> { v, u, counts, norms, scale });
+parts!([S: Number] ExpansionState<S> { v, u, ends, outputs, counts, norms, scale });
 parts!([] BudgetedState { v, u, born, added, evicted, norms, scale });
 
-/// Refuses parts of another format than `format`.
-pub(super) fn check_format(parts: &Bound<'_, PyDict>, format: u32) -> PyResult<()> {
-    match u32::take(parts, "format")? {
-        found if found == format => Ok(()),
-        found => Err(PyValueError::new_err(format!(
-            "parts must have format {format}, got {found}: another version of pegasos wrote them"
-        ))),
+/// Refuses parts of another format than these.
+pub(super) fn check_format(parts: &Bound<'_, PyDict>, known: &RangeInclusive<u32>) -> PyResult<()> {
+    let (found, want) = (u32::take(parts, "format")?, known.end());
+    if known.contains(&found) {
+        return Ok(());
     }
+    let what = format!("parts must have format {want}, got {found}");
+    Err(PyValueError::new_err(format!("{what}: another version of pegasos wrote them")))
 }

@@ -197,6 +197,10 @@ def refusing(*_, **__):
         {"kernel": "precomputed"},
         {"kernel": rbf_kernel},
         {"kernel": "linear", "alpha": 1e-2},
+        {"gamma": "scale", "class_weight": "balanced"},
+        {"alpha": 1e-5},
+        {"alpha": 1e-6, "multi_class": "ovr"},
+        {"class_weight": {0: 0.0, 1: 0.0, 2: 1.0}},
     ],
     ids=lambda params: ",".join(params) or "default",
 )
@@ -206,7 +210,7 @@ def test_exact_machines_hold_out_folds_in_the_fit_itself(params, dtype, noisy, m
     X = X.astype(dtype)
     X = rbf_kernel(X) if params.get("kernel") == "precomputed" else X
     weight = np.random.RandomState(0).randint(0, 3, len(y)).astype(float)
-    model = KernelPegasosClassifier(gamma=0.1, tol=1e-5, calibration="sigmoid", random_state=0, **params)
+    model = KernelPegasosClassifier(**{"gamma": 0.1, "tol": 1e-5} | params, calibration="sigmoid", random_state=0)
     apart = clone(model)
     with monkeypatch.context() as patch:
         patch.setattr(KernelPegasosClassifier, "_hold_out", lambda *_: None)
@@ -217,7 +221,7 @@ def test_exact_machines_hold_out_folds_in_the_fit_itself(params, dtype, noisy, m
         found, want = model._scored, apart._scored
         assert (found.codes == want.codes).all() and (found.weight == want.weight).all()
         own = found.scores != 0.0  # Of pairs those of other classes have none.
-        assert own.mean() > 0.6
+        assert own.mean() > 0.4
         np.testing.assert_allclose(found.scores[own], want.scores[own], atol=0.02)
         np.testing.assert_allclose(model.predict_proba(X), apart.predict_proba(X), atol=2e-3)
         assert (model.dual_coef_ == apart.dual_coef_).all()
@@ -234,7 +238,6 @@ def test_exact_machines_hold_out_folds_in_the_fit_itself(params, dtype, noisy, m
         {"solver": "pegasos"},
         {"kernel": "sigmoid"},
         {"metric": "diagonal"},
-        {"cache_size": 0.01},
         {"sampling": np.arange(500)},
     ],
     ids=lambda params: ",".join(params) or "default",

@@ -731,3 +731,18 @@ def test_scaled_training(data: str, run: Any, here: Path) -> None:
     status, out, _ = run(f"predict scaled {data}")
     assert status == 0 and out.split() == [str(label) for label in found.predict(rows)]
     assert f"step 1 {scaler}" in " ".join(run("info scaled")[1].split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on the size of files")
+def test_output_that_is_cut_off_is_an_error_without_a_buffer_too(run: Any, here: Path, model: PegasosClassifier) -> None:
+    """Python's raw files take what there is room for, and leave it to others to count."""
+    io.save(model, "model")
+    (here / "many.svm").write_text("1 1:1\n-1 2:1\n" * 20_000)
+    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)); from pegasos.cli import main; "
+    for unbuffered in ("", "1"):
+        with open(here / "out", "wb") as out:
+            done = subprocess.run(
+                [sys.executable, "-c", script + "sys.exit(main(['predict', 'model', 'many.svm']))"],
+                stdout=out, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}, text=True, check=False,
+            )
+        assert (done.returncode, done.stderr) == (2, "pegasos: error: File too large\n")

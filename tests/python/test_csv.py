@@ -271,6 +271,22 @@ def test_progress_of_a_pass(tmp_path: Path) -> None:
     assert len({place for place in read}) > 1
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,y\n" + "1,2,3\n" * 30 + '1,2,"x\n3,4,y\n', "line 32: unexpected end of data"),
+        ("a,b,y\n" + "1,2,3\n" * 30 + '1,2,"x"q\n3,4,y\n', "line 32: ',' expected after '\"'"),
+    ],
+)
+def test_quotes_that_do_not_match_are_told_with_their_line(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for read in every_way(path).values():
+        assert message in by_both(read, monkeypatch)
+
+
 def test_names_with_underscores_are_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,y\n" + "1,1_2\n2,12\n" * 20)

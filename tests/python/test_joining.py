@@ -11,6 +11,7 @@ from scipy import sparse
 import pegasos
 from pegasos import KernelPegasosClassifier, OnlineGradientClassifier, PegasosClassifier, ProjectronClassifier
 from pegasos._base import _PegasosBase
+from pegasos._stream import joined
 
 LETTERS = np.array(list("bdface"))
 
@@ -114,6 +115,29 @@ def test_what_was_scored_stays(make, monkeypatch):
     else:
         assert np.array_equal(more[:, [0, 1, 3]], scores)
         assert not more[:, [2, 4]].any()
+
+
+@pytest.mark.parametrize("way", ["ovo", "ovr", "crammer_singer"])
+def test_what_was_scored_stays_of_many(way):
+    """From few scores, which stand in a table, to many, which stand as lists, and to more of these."""
+    X, y = labelled(3, 400, 6, 36)
+    model = papers_kernel(gamma=0.5, multi_class=way, average=True)
+    for known in ([*range(8)], [*range(2, 33)]):
+        rows = np.isin(y, known)
+        model.partial_fit(X[rows], y[rows])
+    before = model.classes_
+    after = np.unique(np.append(before, [1000, -5, 33, 34]))
+    trainer = joined(model._trainer, before, after, None, None)
+    found, scores = model._scores(trainer, X), model._all_scores(X)
+    places = np.searchsorted(after, before)
+    if way == "ovo":
+        numbers = np.zeros((len(after), len(after)), int)
+        numbers[np.triu_indices(len(after), 1)] = np.arange(found.shape[1])
+        places = numbers[places[:, None], places][np.triu_indices(len(before), 1)]
+    # Lists are summed in an order of their own.
+    assert found[:, places] == pytest.approx(scores, rel=1e-12, abs=1e-12)
+    assert not np.delete(found, places, axis=1).any()
+    assert found.shape[1] > 32 and len(trainer.parts()["ends"]) == len(model.support_vectors_)
 
 
 STEPS = [

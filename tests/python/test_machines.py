@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.svm import SVC
 from conftest import papers_kernel
 import pegasos
 from pegasos import KernelPegasosClassifier
+from pegasos._core import Trainer
 
 # The papers' machine is one pass, and says that it is far from the optimum.
 pytestmark = pytest.mark.filterwarnings("ignore:fit stopped after max_iter=1 epoch ")
@@ -272,3 +274,97 @@ def test_single_precision_is_not_asked_for_more_than_it_has(multi_class: str) ->
     # What the warning says helps.
     model.fit(X.astype(np.float64), y)
     assert model.duality_gap_ <= 1e-10 * model.objective_
+
+
+def many_classes(n_classes: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows around a centre for each class, some of which lie close together."""
+    random = np.random.RandomState(seed)
+    y = np.arange(n) % n_classes
+    return random.randn(n_classes, 10)[y] + 0.7 * random.randn(n, 10), y
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("params", [{}, {"solver": "pegasos", "average": "polynomial"}], ids=["exact", "averaged"])
+def test_coefficients_of_many_pairs_are_stored_where_they_are(
+    params: dict[str, Any], dtype: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 435 pairs of classes a vector has coefficients for 29 at most; whoever stores them stores no others."""
+    X, y = many_classes(30, 900)
+    X = X.astype(dtype)
+    model = machine(multi_class="ovo", gamma=0.1, calibration="sigmoid", **params).fit(X, y)
+    coefs, scores = model.dual_coef_, model._all_scores(X)
+    assert coefs.shape == (435, len(model.support_)) and np.count_nonzero(coefs) <= 29 * coefs.shape[1]
+    assert model.coef_.shape == (435, 10) if model.kernel == "linear" else not hasattr(model, "coef_")
+    expected = rbf_kernel(X, model.support_vectors_, gamma=0.1) @ coefs.T.astype(float) + model.intercept_
+    np.testing.assert_allclose(scores, expected, atol=1e-9 if dtype is np.float64 else 1e-3)
+    told = pickle.dumps(model)
+    assert len(pickle.dumps(model._trainer)) < coefs.nbytes / 2 and len(told) < coefs.nbytes / 2 + 1.1 * model._scored.scores.nbytes
+    pegasos.save(model, tmp_path / "model")
+    for other in (pickle.loads(told), pegasos.load(tmp_path / "model")):
+        assert (other._all_scores(X) == scores).all() and (other.dual_coef_ == coefs).all()
+        assert (other.n_support_ == model.n_support_).all()
+        assert other.partial_fit(X[:50], y[:50]).predict(X).shape == y.shape
+    light = pegasos.io.load(tmp_path / "model", light=True)
+    assert (light.predict(X) == model.predict(X)).all()
+    # Some rows at a time: the same bits.
+    predicted, votes, probabilities = model.predict(X), model.decision_function(X), model.predict_proba(X)
+    monkeypatch.setattr("pegasos._machine._AT_ONCE", 3 * 435)
+    monkeypatch.setattr("pegasos._calibration._MOST_SCORES", 700 * 435)
+    assert (model.predict(X) == predicted).all() and (model.decision_function(X) == votes).all()
+    np.testing.assert_allclose(model.predict_proba(X), probabilities, rtol=1e-6)
+
+
+def test_parts_with_all_coefficients_are_those_of_an_earlier_format() -> None:
+    X, y = many_classes(10, 300)
+    model = machine(multi_class="ovo", gamma=0.1, solver="auto").fit(X, y)
+    parts = model._trainer.parts()
+    all_coefs = np.zeros((len(parts["ends"]), 45))
+    starts = np.append(0, parts["ends"]).astype(int)
+    all_coefs[np.repeat(np.arange(len(all_coefs)), np.diff(starts)), parts["outputs"]] = parts["v"]
+    earlier = parts | {"format": 4, "v": all_coefs.ravel()}
+    del earlier["ends"], earlier["outputs"]
+    for told, works in ((earlier, True), (earlier | {"format": 3}, False), (parts | {"format": 6}, False)):
+        if not works:
+            with pytest.raises(ValueError, match="parts must have format 5, got"):
+                Trainer.from_parts(told)
+            continue
+        trainer = Trainer.from_parts(told)
+        assert (model._scores(trainer, X) == model._all_scores(X)).all()
+        again = trainer.parts()
+        assert all(np.array_equal(again[name], parts[name]) for name in ("v", "u", "ends", "outputs"))
+
+
+def test_ctrl_c_leaves_what_a_whole_problem_has_come_to(run_forked: Any) -> None:
+    """Not only what it had where its one round began, which is nothing; and of folds that are held out nothing is left."""
+    done = run_forked(
+        """
+import signal, time
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from pegasos import KernelPegasosClassifier
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+X = np.random.RandomState(0).randn(7000, 8)
+y = (X[:, 0] * X[:, 1] + 0.5 * np.random.RandomState(1).randn(7000) > 0).astype(int)
+for calibration in (None, "sigmoid"):
+    model = KernelPegasosClassifier(alpha=1e-6, calibration=calibration, random_state=0)
+    model.fit(X[:500], y[:500])
+    begun = time.perf_counter()
+    model.fit(X, y)
+    took = time.perf_counter() - begun
+    signal.setitimer(signal.ITIMER_REAL, 0.6 * took)
+    begun = time.perf_counter()
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        said = "a model"
+        if calibration is not None:
+            try:
+                model.predict_proba(X)
+            except NotFittedError:
+                said = "no probabilities"
+        print(len(model.support_) > 1000, model.score(X, y) > 0.75, said)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+"""
+    )
+    assert done.stdout.splitlines() == ["True True a model", "True True no probabilities"], done.stdout + done.stderr

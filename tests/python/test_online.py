@@ -122,6 +122,23 @@ def test_what_is_paid_is_the_loss_of_each_round_before_it_is_learned_from(
         assert model.t_ == i + 1
 
 
+@pytest.mark.parametrize(("dtype", "weight"), [(np.float64, 1e160), (np.float32, 2e19)])
+@pytest.mark.parametrize("delay", [0, 8])
+def test_gradients_in_flight_are_no_burden_to_who_comes_later(delay, dtype, weight, tmp_path):
+    """Who brings them hears of what will overflow, and the stream goes on as if they had never come."""
+    X = np.random.default_rng(0).standard_normal((40, 3)).astype(dtype)
+    y = (X[:, 0] > 0).astype(int)
+    model = OnlineGradientClassifier(delay=delay, random_state=0, sampling="storage").partial_fit(X[:10], y[:10])
+    twin = copy.deepcopy(model)
+    with pytest.raises(ValueError, match="overflow|X must be finite"):
+        model.partial_fit(X[10:13], y[10:13], sample_weight=np.full(3, weight))
+    for learner in (model, twin):
+        learner.partial_fit(X[13:], y[13:])
+    assert (model.coef_ == twin.coef_).all() and np.isfinite(model.regret_bound_)
+    save(model, tmp_path / "model")
+    assert (load(tmp_path / "model").coef_ == model.coef_).all()
+
+
 @pytest.mark.parametrize("delay", [0, 3])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_cold_fit_begins_anew_and_a_warm_one_does_not(task, delay):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -419,6 +420,35 @@ def test_further_passes(run: Any) -> None:
     trained(run, f"three.svm {IN_PASSES}")
     model = trained(run, "three.svm --passes 4 --window 128 --resume")
     same_bits(model, by_hand(PegasosClassifier(average="polynomial", random_state=3), n_passes=4))
+
+
+def test_a_run_that_is_complete_stays_as_it_is(run: Any) -> None:
+    line = f"train three.svm -o model {IN_PASSES} --kernel rbf --gamma 1 --budget 20"
+    assert run(line)[0] == 0
+    before = io.load("model")
+    assert run(f"{line} --resume")[0] == 0
+    same_bits(io.load("model"), before)
+
+
+@pytest.mark.parametrize("lines", [100, 500])
+def test_a_file_that_changes_between_passes_is_named(run: Any, monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
+    text = pathlib.Path("three.svm").read_bytes().splitlines(keepends=True)
+    path = pathlib.Path("changing.svm")
+    path.write_bytes(b"".join(text))
+    real, calls = PegasosClassifier.partial_fit, []
+
+    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            # As far as it was read by then, and more.
+            path.write_bytes(b"".join((2 * text)[:lines]))
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(PegasosClassifier, "partial_fit", changed)
+    assert_refused(
+        run("train changing.svm -o model --passes 3 --window 100 --seed 1"),
+        f"changing.svm was changed while it was read: it has [0-9]+ rows now, and had {len(text)}",
+    )
 
 
 def test_scales_go_on(run: Any, run_forked: Any) -> None:

@@ -1,8 +1,9 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Binary, Dense, DualAscent, Error, Examples, Expansion, Folds, Hypothesis, Kernel,
-    KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer, Versus,
+    AnyLoss, Average, Binary, Dense, DualAscent, Error, Examples, Expansion, Folds, Hypothesis,
+    Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer,
+    Versus,
 };
 
 use crate::generated::{Problem, Uniform, joint};
@@ -193,7 +194,7 @@ fn held_out_scores_are_those_of_others() -> Result<(), Error> {
             let part = |k: usize| N as f64 / others[k].len() as f64;
             let times = (0..3).map(|k| if keeps_lambda { part(k) } else { 1.0 }).collect();
             let mut ascent = begin()?.with_constant(constant)?;
-            assert!(ascent.hold_out(Folds::new(of.clone(), times)?)?);
+            assert!(ascent.hold_out(&data, Folds::new(of.clone(), times)?)?);
             assert_eq!(ascent.held_out_scores(), None);
             ascent.solve(&data, tol, 1000)?;
             assert_eq!(ascent.dual(), plain.dual());
@@ -223,6 +224,81 @@ fn held_out_scores_are_those_of_others() -> Result<(), Error> {
     Ok(())
 }
 
+/// Pairs of so many classes that coefficients stand as lists: scores are those of all coefficients, and what is stored comes back
+/// to the last bit, as lists and as all of them.
+#[test]
+fn coefficients_of_many_pairs() -> Result<(), Error> {
+    const CLASSES: usize = 9;
+    let problem = Problem::of_classes(400, 4, CLASSES, 77);
+    let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
+    let loss = OneVsOne { loss: LOSS, classes: CLASSES };
+    let pairs = loss.outputs();
+    let mut ascent = KernelAscent::new(KERNEL, loss.clone(), 1e-3, &data, 1 << 30)?;
+    ascent.solve(&data, 1e-3, 1000)?;
+    let exact = ascent.result(&data)?;
+    let params = Params { lambda: 1e-2, average: Average::Polynomial, ..Params::default() };
+    let mut trainer = Trainer::new(Expansion::new(KERNEL, pairs, problem.d)?, loss, params)?;
+    trainer.run(&data, 0..data.len())?;
+    let steps = trainer.hypothesis().clone();
+    for w in [exact, steps.mean().expect("an average"), steps] {
+        let want = scores(&w, &data);
+        let (n, d) = (w.n_vectors(), problem.d);
+        let mut x = vec![0.0; n * d];
+        let mut all = vec![0.0; n * pairs];
+        for slot in 0..n {
+            w.vector(slot, &mut x[slot * d..][..d]);
+            w.coef(slot, &mut all[slot * pairs..][..pairs]);
+            let mut own = vec![0.0; pairs];
+            w.for_each_coef(slot, |o, coef| own[o] = coef);
+            assert_eq!(own, all[slot * pairs..][..pairs]);
+        }
+        let vectors = Dense::new(&x, n, d)?;
+        for (i, want) in want.chunks(pairs).enumerate() {
+            let mut one = vec![0.0; pairs];
+            w.score(data.rows().row(i), &mut one);
+            for (o, (want, one)) in want.iter().zip(one).enumerate() {
+                let row = problem.row(i);
+                let mut sum = 0.0;
+                for (k, z) in x.chunks(d).enumerate() {
+                    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum();
+                    let value = KERNEL.eval(dot(row, z), dot(row, row), dot(z, z));
+                    sum += all[k * pairs + o] * value;
+                }
+                near(*want, sum, 1e-10, "score");
+                assert_eq!(*want, one);
+            }
+        }
+        let state = w.state();
+        assert!(state.v.len() < n * pairs / 2 && state.ends.len() == n);
+        let mut dense = state.clone();
+        (dense.ends, dense.outputs) = (Vec::new(), Vec::new());
+        (dense.v, dense.u) = (vec![0.0; n * pairs], vec![0.0; state.u.len().min(1) * n * pairs]);
+        let starts = [0].into_iter().chain(state.ends.iter().map(|&end| end as usize));
+        for (slot, (start, &end)) in starts.zip(&state.ends).enumerate() {
+            for at in start..end as usize {
+                let place = slot * pairs + state.outputs[at] as usize;
+                dense.v[place] = state.v[at];
+                if let Some(u) = state.u.get(at) {
+                    dense.u[place] = *u;
+                }
+            }
+        }
+        for stored in [&state, &dense] {
+            let mut again = Expansion::new(KERNEL, pairs, d)?;
+            again.restore(&vectors.into(), None, stored)?;
+            assert_eq!(scores(&again, &data), want);
+            let (found, kept) =
+                (again.state(), |of: &[f64]| of.iter().filter(|v| **v != 0.0).count());
+            assert_eq!(kept(&found.v), kept(&state.v));
+            assert_eq!(
+                again.mean().map(|w| scores(&w, &data)),
+                w.mean().map(|w| scores(&w, &data))
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Nothing is held out of what does not know how; and no number that no fold can have is taken.
 #[test]
 fn who_cannot_hold_out_says_so() -> Result<(), Error> {
@@ -230,15 +306,17 @@ fn who_cannot_hold_out_says_so() -> Result<(), Error> {
     let data = Examples::new(problem.dense(), &problem.y, None)?;
     let folds = |n: usize| Folds::new((0..n as u32).map(|i| i % 2).collect(), vec![1.0; 2]);
     let mut ascent = KernelAscent::new(KERNEL, joint(K), 1e-2, &data, 1 << 30)?;
-    assert!(!ascent.hold_out(folds(400)?)?);
+    assert!(!ascent.hold_out(&data, folds(400)?)?);
     ascent.solve(&data, 1e-2, 100)?;
     assert_eq!(ascent.held_out_scores(), None);
     // No room for a problem as a whole; a kernel that may not be positive.
-    assert!(!KernelAscent::new(KERNEL, pairs(), 1e-2, &data, 0)?.hold_out(folds(400)?)?);
+    assert!(!KernelAscent::new(KERNEL, pairs(), 1e-2, &data, 0)?.hold_out(&data, folds(400)?)?);
     let kernel = Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 };
-    assert!(!KernelAscent::new(kernel, pairs(), 1e-2, &data, 1 << 30)?.hold_out(folds(400)?)?);
+    assert!(
+        !KernelAscent::new(kernel, pairs(), 1e-2, &data, 1 << 30)?.hold_out(&data, folds(400)?)?
+    );
     let mut ascent = KernelAscent::new(KERNEL, pairs(), 1e-2, &data, 1 << 30)?;
-    assert!(ascent.hold_out(folds(399)?).is_err());
+    assert!(ascent.hold_out(&data, folds(399)?).is_err());
     assert!(Folds::new(vec![0, 2, 1], vec![1.0; 2]).is_err());
     for times in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(Folds::new(vec![0, 1], vec![1.0, times]).is_err(), "{times}");
@@ -303,7 +381,7 @@ fn threads_change_no_bit() {
                     let ascent = KernelAscent::new(KERNEL, loss.clone(), 1e-4, &data, cache);
                     let mut ascent = ascent.unwrap();
                     let of = (0..data.len() as u32).map(|i| i % 4).collect();
-                    ascent.hold_out(Folds::new(of, vec![1.0; 4]).unwrap()).unwrap();
+                    ascent.hold_out(&data, Folds::new(of, vec![1.0; 4]).unwrap()).unwrap();
                     let certificate = ascent.solve(&data, 1e-2, 200).unwrap();
                     let scores = scores(&ascent.result(&data).unwrap(), &data);
                     (certificate, ascent.dual(), scores, ascent.held_out_scores())

@@ -102,7 +102,7 @@ fn again(name: &str, model: &Model, x: Dense<'_, f64>) -> Model {
 
 #[test]
 fn the_same_bits_from_a_file() {
-    for classes in [2, 3, 5] {
+    for classes in [2, 3, 5, 9] {
         let (x, y) = points(classes);
         let dense = Dense::new(&x, N, D).unwrap();
         let single = narrow(&x);
