@@ -10,7 +10,8 @@
 //!   result is that of scoring one row at a time, up to rounding.
 //! * Cost: of a row O(n_sv (features + outputs)), less where few coefficients differ from 0, as with pairs of many classes: then
 //!   of these, picked out, and O(n_sv features). Of a step with a coefficient O(PANEL outputs) more. Memory: O(features +
-//!   outputs) a support vector, [`PANEL`]^2 kernel values, and as many as [`cache_kernel`](Expansion::cache_kernel) allows.
+//!   outputs) a support vector, of more than 32 outputs O(features + coefficients that there are), [`PANEL`]^2 kernel values,
+//!   and as many as [`cache_kernel`](Expansion::cache_kernel) allows.
 //! * Determinism: every number is computed by one thread, and summed in an order that depends on the data
 //!   alone; threads change no bit.
 //! * Differs from the papers: none in the step. The margin is tested with w_t, as in the linear case; the
