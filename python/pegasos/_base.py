@@ -496,14 +496,20 @@ class _PegasosBase(Probable, CallbackSupport, ClassifierMixin, EstimatorBase):
             if in_use and not (in_place and cannot_overflow):
                 # A copy may fail in the model's stead.
                 run.trainer = run.trainer.copy()
-        with self._learning(run, data.X, classes):
-            self._meet_others(run)
-            self._stream = stream
-            # One class has nobody to be told from.
-            if len(classes) > 1:
-                run.begin(data, self._order(data.n), threads=thread_count(self.n_jobs), **self._recording())
-                for _ in run.epochs():
-                    pass
+        met, begun = self._met(), run.trainer.facts.t
+        try:
+            with self._learning(run, data.X, classes):
+                self._meet_others(run)
+                self._stream = stream
+                # One class has nobody to be told from.
+                if len(classes) > 1:
+                    run.begin(data, self._order(data.n), threads=thread_count(self.n_jobs), **self._recording())
+                    for _ in run.epochs():
+                        pass
+        except Interrupted:
+            learned = (self.t_ - begun) * getattr(self, "batch_size", 1)
+            self._stream = stream.after_part(met, min(1.0, learned / data.n))
+            raise
         return self
 
     def _begun(self, data: Data, n_classes: int) -> Run:

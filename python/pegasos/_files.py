@@ -70,6 +70,11 @@ def why(error: Exception) -> str:
     return reason if isinstance(error, ValueError | csv.Error) else f"it is damaged: {reason}"
 
 
+def _is_full(error: OSError) -> bool:
+    """Whether a write, which names no file, has found no room."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to that takes the place of ``path`` when the block ends.
@@ -132,7 +137,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with suppress(OSError):
             os.unlink(file.name)
-        if isinstance(error, OSError) and error.filename == file.name:
+        if isinstance(error, OSError) and (error.filename == file.name or _is_full(error)):
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
 

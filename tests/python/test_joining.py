@@ -140,6 +140,25 @@ def test_what_was_scored_stays_of_many(way):
     assert found.shape[1] > 32 and len(trainer.parts()["ends"]) == len(model.support_vectors_)
 
 
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_after_ctrl_c_what_was_learned_is_counted(batch_size, monkeypatch):
+    X, y = labelled(0, 300_000, 5, 3)
+    model = PegasosClassifier(class_weight="balanced", batch_size=batch_size, random_state=0).partial_fit(X[:300], y[:300])
+    before = model._stream.counts
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pegasos._progress.NoBar.shows", True)
+    monkeypatch.setattr("pegasos._run.Run._visited", interrupted)
+    t = model.t_
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, y)
+    learned, counted = batch_size * (model.t_ - t), model._stream.counts - before
+    assert 0 < learned < len(y) and abs(counted.sum() - learned) <= 3
+    assert counted == pytest.approx(learned * np.bincount(y) / len(y), abs=1.0)
+
+
 STEPS = [
     {},
     {"average": True},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -232,3 +233,17 @@ def test_to_refuse_a_file_takes_no_more_than_64_mb_beside_it(files: str, folder:
                 assert int(grown) <= len(content) + room, f"{name}, {kind}: {grown} of {len(content)}"
             assert reader.stdout.readline() == "done\n", name
         reader.stdin.close()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG])
+def test_no_room_is_told_with_the_file(code: int, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"before")
+    with pytest.raises(OSError, match="model") as raised, io.replacing(path):
+        # As of a write, which knows no names.
+        raise OSError(code, os.strerror(code))
+    assert (raised.value.errno, raised.value.filename) == (code, str(path))
+    assert [found.name for found in tmp_path.iterdir()] == ["model"] and path.read_bytes() == b"before"
+    with pytest.raises(OSError, match="other") as raised, io.replacing(path):
+        raise OSError(errno.ENOENT, "no such file", "other")
+    assert raised.value.filename == "other"

@@ -233,7 +233,7 @@ fn coefficients_of_many_pairs() -> Result<(), Error> {
     let data = Examples::new(problem.dense(), &problem.y, Some(&problem.weight))?;
     let loss = OneVsOne { loss: LOSS, classes: CLASSES };
     let pairs = loss.outputs();
-    let mut ascent = KernelAscent::new(KERNEL, loss.clone(), 1e-3, &data, 1 << 30)?;
+    let mut ascent = KernelAscent::new(KERNEL, loss, 1e-3, &data, 1 << 30)?;
     ascent.solve(&data, 1e-3, 1000)?;
     let exact = ascent.result(&data)?;
     let params = Params { lambda: 1e-2, average: Average::Polynomial, ..Params::default() };
