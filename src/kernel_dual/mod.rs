@@ -22,7 +22,8 @@
 //!   Memory: 8 bytes an example and 16 an example and output, m^2 kernel values for each problem at work, of which there are
 //!   as many as threads, if that is allowed, and as many more as are allowed.
 //! * By instalments: kernel values row by row, problem by problem, scores chunk by chunk, so that a caller is heard in
-//!   between. What a round has found stands once all scores know of it; until then it can be undone.
+//!   between. What a round has found stands once all scores know of it; until then it can be undone. A problem that is taken as a
+//!   whole knows its scores by itself, and can be left where it is.
 //! * Determinism: every kernel value is computed in one way wherever it is needed, and added in the order of the examples;
 //!   threads change no bit.
 //! * Positive kernels only have a dual: of others nothing is certified, D is NaN, and rounds go on, as those of other
