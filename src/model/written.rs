@@ -133,7 +133,13 @@ fn trainer_of<S: Stored>(
                 "params": kept.params, "indptr": null, "indices": null, "values": scalars("values", values),
             });
             let own = if kept.budget {
-                let (v, norms) = (wide(&state.v), wide(&state.norms));
+                // All of them, of however many outputs.
+                let mut v = memory::zeros("the coefficients", &[n, w.outputs()])?;
+                for (slot, own) in v.chunks_mut(w.outputs()).enumerate() {
+                    w.coef(slot, own);
+                    own.iter_mut().for_each(|coef| *coef /= state.scale.a);
+                }
+                let norms = wide(&state.norms);
                 let (n_coefs, n) = (v.len(), norms.len());
                 json!({
                     "format": BUDGETED, "added": n, "evicted": 0, "norm2": float(f64::NAN),
