@@ -88,7 +88,7 @@ const SLOW: f64 = 0.5;
 /// Where there is one problem, it is taken as a whole up to so many examples, if there may be as many kernel values as it has; else
 /// up to [`WORKING`]. In trials on an AMD EPYC one class of covtype15k (12,000) took 0.6 to 0.75 of the time of working sets, one of
 /// letter (16,000) 0.8 to 1.1, a9a (32,561) 1.1 to 1.6. So is each pair of classes, where all have room; covtype15k in f64, whose
-/// largest pair has 10,243, takes 0.9 of the time.
+/// largest pair has 10,231, takes 0.9 of the time.
 const ALONE: usize = 16_384;
 
 /// Vectors of more bytes come from beyond the processor's second cache, however few rows are multiplied with them: then problems
