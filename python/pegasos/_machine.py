@@ -245,8 +245,8 @@ class KernelMachine(_PegasosBase):
         return self._all_scores(X) if self._choice("decision_function_shape") == "ovo" else self._class_scores(X)
 
     def _all_scores(self, X: Any) -> np.ndarray:
-        found = list(self._scores_in_windows(X, None))
-        return found[0]
+        [scores] = self._scores_in_windows(X, None)
+        return scores
 
     def _class_scores(self, X: Any) -> np.ndarray:
         """The scores of the classes, or of the one problem that there is."""

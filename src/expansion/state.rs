@@ -32,20 +32,21 @@ pub struct ExpansionState<S> {
 impl<S: Scalar> Expansion<S> {
     /// All that it holds beside the vectors, for whoever stores it.
     pub fn state(&self) -> ExpansionState<S> {
-        let (mut v, mut u, mut ends, mut outputs) = Default::default();
+        let (mut v, mut u) = (Vec::new(), Vec::new());
+        let (mut ends, mut outputs) = (Vec::new(), Vec::new());
         let (lists, averaging) = (self.coefs.are_lists(), self.scale.averages());
         for slot in 0..self.n_vectors() {
             self.coefs.for_each(slot, |o, own_v, own_u| {
-                Vec::push(&mut v, own_v);
+                v.push(own_v);
                 if averaging {
-                    Vec::push(&mut u, own_u);
+                    u.push(own_u);
                 }
                 if lists {
-                    Vec::push(&mut outputs, o as u32);
+                    outputs.push(o as u32);
                 }
             });
             if lists {
-                Vec::push(&mut ends, v.len() as u64);
+                ends.push(v.len() as u64);
             }
         }
         ExpansionState {

@@ -26,7 +26,8 @@ pub struct Folds {
 
 impl Folds {
     /// The fold of each example, and for each fold what the weights of all others are multiplied by while it is held out: 1 keeps
-    /// C = 1/(lambda n), `n/(n - size of the fold)` keeps lambda.
+    /// C = 1/(lambda n), `n/(n - size of the fold)` keeps lambda. Refuses a fold that has no such number, and numbers that are not
+    /// finite and > 0. O(examples).
     pub fn new(of: Vec<u32>, times: Vec<f64>) -> Result<Self, Error> {
         if let Some(fold) = of.iter().find(|fold| **fold as usize >= times.len()) {
             return Err(Error::index("folds", *fold as usize, times.len()));
@@ -88,7 +89,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
     /// [`held_out_scores`](KernelAscent::held_out_scores). To be called before the first round. Says whether it will: of hinge
     /// losses of a score each, where the problems are taken as a whole, and of a positive kernel.
     ///
-    /// Time: for each fold some part of what the problem itself takes. Memory: 8 bytes an example and output.
+    /// Refuses folds of another number of examples, and other data than those that the ascent is for.
+    ///
+    /// Time: for each fold some part of what the problem itself takes. Memory: 8 bytes an example and output that it concerns.
     ///
     /// ```
     /// use pegasos::{Binary, Dense, Examples, Folds, Hinge, Kernel, KernelAscent};
@@ -130,7 +133,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// What each example scores where its fold is held out, examples x outputs; 0 where it is no example of the problem. `None`
     /// where not all are known: before all problems are solved, without [`hold_out`](KernelAscent::hold_out), or where a fold
-    /// was not solved to the tolerance.
+    /// was not solved to the tolerance. O(examples x outputs).
     pub fn held_out_scores(&self) -> Option<Vec<f64>> {
         let held_out = self.held_out.as_ref()?;
         if held_out.values.iter().any(|score| score.is_nan()) {

@@ -409,7 +409,7 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
 
     /// Ends with what is known: of problems that are taken as a whole all that their ascent has come to; of others w(a) is what it was
     /// before the round at hand, as not all scores know of more. `None` if nothing was before it: the scores of where it began
-    /// are not known.
+    /// are not known. Fails where there is no memory for the kernel values that are missing, which are few.
     pub fn settled(mut self, data: &Examples<'_, S>) -> Result<Option<Self>, Error> {
         if !self.scored {
             return Ok(None);

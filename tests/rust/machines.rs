@@ -1,9 +1,9 @@
 //! Several classes with kernels: what many problems over the same rows are, against each of them by itself.
 
 use pegasos::{
-    AnyLoss, Average, Binary, Dense, DualAscent, Error, Examples, Expansion, Folds, Hypothesis,
-    Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span, Trainer,
-    Versus,
+    AnyLoss, Average, Binary, Dense, DualAscent, Error, Examples, Expansion, ExpansionState, Folds,
+    Hypothesis, Kernel, KernelAscent, Loss, Multiclass, OneVsOne, OneVsRest, Params, Refit, Span,
+    Trainer, Versus,
 };
 
 use crate::generated::{Problem, Uniform, joint};
@@ -295,6 +295,30 @@ fn coefficients_of_many_pairs() -> Result<(), Error> {
                 w.mean().map(|w| scores(&w, &data))
             );
         }
+    }
+    Ok(())
+}
+
+/// Lists of coefficients that do not fit the vectors, or the outputs.
+#[test]
+fn lists_that_fit_nothing_are_refused() -> Result<(), Error> {
+    let x = Dense::new(&[0.0, 1.0, 2.0], 3, 1)?.into();
+    for (ends, outputs, what) in [
+        (vec![2, 1, 3], vec![0, 1, 0], "ends must have in ascending order"),
+        (vec![1, 2, 4], vec![0, 0, 0], "ends must have in ascending order"),
+        (vec![1, 2, 2], vec![0, 0, 0], "ends must have 3 at last"),
+        (vec![1, 3], vec![0, 0, 0], "ends must have 3 entries"),
+        (vec![1, 2, 3], vec![0, 40, 0], "outputs"),
+        (vec![1, 2, 3], vec![0, 0], "v must have 2"),
+        (vec![2, 2, 3], vec![5, 5, 0], "outputs must have in ascending order"),
+        (vec![2, 2, 3], vec![6, 5, 0], "outputs must have in ascending order"),
+        (vec![1, 2, u64::MAX], vec![0, 0, 0], "ends must have in ascending order"),
+    ] {
+        let mut w = Expansion::<f64>::new(KERNEL, 40, 1)?;
+        let (v, counts) = (vec![1.0; 3], vec![1; 3]);
+        let state = ExpansionState { v, counts, ends, outputs, ..Default::default() };
+        let error = w.restore(&x, None, &state).unwrap_err().to_string();
+        assert!(error.starts_with(what), "{what}: {error}");
     }
     Ok(())
 }
