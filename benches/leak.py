@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from pegasos import KernelPegasosClassifier
 from pegasos._data import as_data, encode
-from pegasos._search import Fold, Space, chosen, kernel_space
+from pegasos._search import Features, Fold, chosen, kernel_space
 
 
 def digits() -> Split:
@@ -62,7 +62,7 @@ def accuracies(X: np.ndarray, y: np.ndarray, budget: int, gamma: float, *, share
             model, data, n_classes, outputs, placed_by, ALPHAS[0], 2**30, 0, lambda *_: None
         )
         # Whoever has placed the vectors, the coefficients are by the fold's own rows.
-        own = Space(space.solver, data, fold, outputs)
+        own = Features(space.solver, data, fold, outputs)
         for k, alpha in enumerate(ALPHAS):
             own.solve(alpha, 1e-2, 0, lambda *_: None)
             scores = own.scores()

@@ -1,13 +1,14 @@
 """Tuning and probabilities in one call: time, accuracy and calibration beside SVC, grid searches and LogisticRegressionCV.
 
-    python benches/tuning.py [--full] [kernel | linear] [DATA ...]
+    python benches/tuning.py [--full] [kernel | exact | linear] [DATA ...]
 
 For kernels `KernelPegasosClassifierCV` by its defaults beside one fit of `SVC` by its own, beside what a grid search with
 `SVC` over as many cells would take (from the mean time of fits at three corners of the grid that ours has tried), and beside
-`CalibratedClassifierCV(SVC)`, as `KernelPegasosClassifier(calibration="sigmoid")` is; how good each model of its grid is on test rows; how often probabilities are right, and the
-scores over a grid of gamma and alpha, for the pictures. For linear models `PegasosClassifierCV` with ten alphas and five folds
-beside as many fits of its own, `LogisticRegressionCV` and a grid search with `LinearSVC`, these from the time of fits at three
-of the alphas. One thread, but for the row that says otherwise.
+`CalibratedClassifierCV(SVC)`, as `KernelPegasosClassifier(calibration="sigmoid")` is; how good each model of its grid is on test
+rows; how often probabilities are right, and the scores over a grid of gamma and alpha, for the pictures. "exact" is
+`KernelPegasosClassifierCV(budget=None)`, beside one fit of `SVC` with what it has found. For linear models `PegasosClassifierCV`
+with ten alphas and five folds beside as many fits of its own, `LogisticRegressionCV` and a grid search with `LinearSVC`, these from
+the time of fits at three of the alphas. One thread, but for the row that says otherwise.
 """
 
 import one_thread  # noqa: F401 - before NumPy
@@ -59,6 +60,9 @@ LINEAR: dict[str, Callable[[], Split]] = {
 
 #: What a quick run leaves out.
 SLOW = {"a9a", "mnist", "covtype15k"}
+
+#: Of which machines without a budget are tuned in some seconds.
+EXACT = ("digits", "waveform", "letter", "usps", "covtype15k")
 
 #: Whose scores over gamma and alpha are drawn.
 DRAWN = ("waveform", "letter")
@@ -125,6 +129,19 @@ def kernel(run: harness.Run, name: str, data: Split, budget: int) -> None:
     run.row("kernel", name, "KernelPegasosClassifier", seconds, percent(untuned), *quality(untuned, X_test, y_test))
 
 
+def exact(run: harness.Run, name: str, data: Split) -> None:
+    X, y, X_test, y_test = data
+    tuned, seconds = timed(KernelPegasosClassifierCV(budget=None, random_state=0, n_jobs=1), X, y)
+    accuracy, found = 100.0 * tuned.score(X_test, y_test), f"gamma={tuned.gamma_:.3g} alpha={tuned.alpha_:.3g}"
+    run.row("exact", name, "KernelPegasosClassifierCV", seconds, accuracy, *quality(tuned, X_test, y_test), found)
+    _, seconds = timed(KernelPegasosClassifierCV(budget=None, random_state=0, n_jobs=-1), X, y)
+    run.row("exact", name, "the same on all cores", seconds)
+    own = SVC(C=1.0 / (len(y) * tuned.alpha_), gamma=tuned.gamma_, cache_size=1000)
+    theirs, seconds = timed(own, X, y)
+    cells = len(tuned.cv_results_["param_gamma"])
+    run.row("exact", name, f"SVC of that gamma and alpha, one of {cells}", seconds, 100.0 * theirs.score(X_test, y_test))
+
+
 def bins(run: harness.Run, name: str, model: Any, X: Any, y: np.ndarray) -> None:
     """How often classes of a probability are the right ones, of all classes."""
     p = model.predict_proba(X)
@@ -167,13 +184,15 @@ def linear(run: harness.Run, name: str, data: Split) -> None:
 def main() -> None:
     run = harness.begin(__doc__, "part,data,machine,seconds,accuracy,log loss,brier,calibration error,setting")
     warnings.simplefilter("ignore")
-    parts = [part for part in ("kernel", "linear") if part in run.only] or ["kernel", "linear"]
+    parts = [part for part in ("kernel", "exact", "linear") if part in run.only] or ["kernel", "exact", "linear"]
     run.only = [name for name in run.only if name not in parts]
     names = run.pick(quick=[name for name in KERNEL if name not in SLOW], full=[*KERNEL], tiny=["digits"])
-    for name in run.wanted(names) if "kernel" in parts else []:
+    for name in run.wanted(names) if {"kernel", "exact"} & {*parts} else []:
         data = harness.load(KERNEL, name)
-        if data is not None:
+        if data is not None and "kernel" in parts:
             kernel(run, name, data, run.pick(quick=500, full=500, tiny=50))
+        if data is not None and "exact" in parts and name in EXACT:
+            exact(run, name, data)
     names = run.pick(quick=[name for name in LINEAR if name not in SLOW], full=[*LINEAR], tiny=[])
     for name in run.wanted(names) if "linear" in parts else []:
         data = harness.load(LINEAR, name)

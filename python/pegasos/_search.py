@@ -1,13 +1,13 @@
 """Cross-validation that shares all it can: what the tuned estimators search with.
 
-A `Space` is one fold's problem: the rows, of which those that are held out have weight 0, with one set of features: the
-rows' own, or those that the fold's own support vectors span. It serves all alphas, each from where the last has ended.
-Nothing of a fold's model comes from the rows that are held out.
+A `Space` is one fold's problem with one gamma, for all alphas: in features of the rows, which are their own or those that the
+fold's own support vectors span, or without a budget. Nothing of a fold's model comes from the rows that are held out.
 """
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from threading import Event, Lock
@@ -24,6 +24,8 @@ from pegasos._data import Data, as_data, rows_of
 from pegasos._progress import NoBar
 from pegasos._refit import ROUGH_PATH, larger_alphas
 from pegasos._run import Run
+from pegasos._threads import thread_count
+from pegasos._unlimited import Unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,8 +68,29 @@ class Cancelled(Exception):
     """Somebody wants to stop."""
 
 
-class Space:
-    """One fold's problem with one set of features, for one alpha after another."""
+class Space(ABC):
+    """One fold's problem with one gamma, for one alpha after another."""
+
+    fold: Fold
+    outputs: int
+
+    @abstractmethod
+    def solve(self, alpha: float, tol: float, seed: int, progress: Callable[..., object]) -> None:
+        """Finds the model of this alpha."""
+
+    @abstractmethod
+    def scores(self) -> np.ndarray:
+        """What the last model gives the rows that are held out, (n_test, outputs)."""
+
+    def come_to(self, alphas: list[float], tol: float, seed: int, progress: Callable[..., object]) -> None:
+        """Goes where another one was after these alphas."""
+        for alpha in alphas:
+            progress()
+            self.solve(alpha, tol, seed, progress)
+
+
+class Features(Space):
+    """The problem in one set of features, those of the rows or of support vectors: each alpha from where the last has ended."""
 
     def __init__(self, solver: Refit | None, data: Data, fold: Fold, outputs: int) -> None:
         weight = np.zeros(data.n)
@@ -75,15 +98,14 @@ class Space:
         np.add.at(weight, fold.train, 1.0)
         if data.weight is not None:
             weight *= data.weight
-        if not weight.any():
-            raise ValueError("sample_weight must be > 0 somewhere in the training part of every split")
+        _check_learns(weight)
         self.solver, self.data, self.fold, self.outputs = solver, data, fold, outputs
         self.own = data.weighted(weight)
         #: That of the dual point at hand; of none, which is where it begins, 0.
         self.alpha = 0.0
 
-    def solve(self, alpha: float, tol: float, seed: int, progress: Callable[[int], object]) -> None:
-        """Goes on to this alpha; from nothing, if it is larger than the last."""
+    def solve(self, alpha: float, tol: float, seed: int, progress: Callable[..., object]) -> None:
+        # From nothing, if it is larger than the last.
         anew = alpha > self.alpha
         self.alpha = alpha
         if self.solver is None:
@@ -97,11 +119,45 @@ class Space:
             anew = False
 
     def scores(self) -> np.ndarray:
-        """The scores of the rows that are held out, (n_test, outputs)."""
         test = np.asarray(self.fold.test, np.int64)
         if self.solver is None:
             return np.zeros((len(test), self.outputs))
         return self.solver.scores(self.data.examples, test, threads=1).reshape(len(test), -1)
+
+
+class Exact(Space):
+    """The problem without a budget: each alpha a fit of its own, which nothing else could go on from."""
+
+    def __init__(self, model: KernelPegasosClassifier, data: Data, n_classes: int, outputs: int, fold: Fold) -> None:
+        self.model, self.n_classes, self.outputs, self.fold = model, n_classes, outputs, fold
+        self.data, self.own = data, data.take(fold.train)
+        if self.own.weight is not None:
+            _check_learns(self.own.weight)
+        self._run: Run | None = None
+
+    def solve(self, alpha: float, tol: float, seed: int, progress: Callable[..., object]) -> None:
+        model = self.model.set_params(alpha=alpha, tol=tol)
+        model._decided = model._decide(self.own, self.n_classes, stream=False)
+        run = Run(model._make_trainer(self.own, self.n_classes), seed, 0)
+        fit, _ = Unlimited(model).begin(run, self.own, certify=True)
+        while fit.epoch(progress):
+            pass
+        run.end()
+        self._run = run
+
+    def scores(self) -> np.ndarray:
+        assert self._run is not None
+        rows = as_data(rows_of(self.data.X, np.asarray(self.fold.test, np.int64)))
+        flat = self._run.trainer.scores(rows.examples, threads=thread_count(self.model.n_jobs))
+        return flat.reshape(rows.n, self.outputs)
+
+    def come_to(self, alphas: list[float], tol: float, seed: int, progress: Callable[..., object]) -> None:
+        """No model knows of another."""
+
+
+def _check_learns(weight: np.ndarray) -> None:
+    if not weight.any():
+        raise ValueError("sample_weight must be > 0 somewhere in the training part of every split")
 
 
 def linear_solver(model: PegasosClassifier, data: Data, n_classes: int, alpha: float) -> Refit:
@@ -116,10 +172,10 @@ def linear_solver(model: PegasosClassifier, data: Data, n_classes: int, alpha: f
     )
 
 
-def linear_space(model: PegasosClassifier, data: Data, n_classes: int, fold: Fold, alpha: float) -> Space:
+def linear_space(model: PegasosClassifier, data: Data, n_classes: int, fold: Fold, alpha: float) -> Features:
     """The space of the rows' own features."""
     outputs = 1 if n_classes == 2 else n_classes
-    return Space(linear_solver(model, data, n_classes, alpha), data, fold, outputs)
+    return Features(linear_solver(model, data, n_classes, alpha), data, fold, outputs)
 
 
 def kernel_space(
@@ -132,7 +188,7 @@ def kernel_space(
     cache: int,
     seed: int,
     progress: Callable[[int, int], object],
-) -> Space:
+) -> Features:
     """The space that support vectors span which one pass over a fold's rows has placed."""
     trainer = model._make_trainer(data, n_classes)
     run = Run(trainer, seed, 0)
@@ -144,7 +200,7 @@ def kernel_space(
     solver = None
     if trainer.facts.spans:
         solver = Refit(trainer, data.n, alpha, cache, model.multi_class, threads=1)
-    return Space(solver, data, fold, outputs)
+    return Features(solver, data, fold, outputs)
 
 
 class Held(ClassifierMixin, BaseEstimator):
@@ -237,9 +293,7 @@ class Search:
             if space is None:
                 space = self.space(gamma, fold, alphas[0], look)
                 # Which ones there is room for depends on the threads, and on which of them was first: no bit of a result shall.
-                for alpha in before:
-                    look()
-                    space.solve(alpha, self.tol, self.seed, look)
+                space.come_to(before, self.tol, self.seed, look)
             for alpha in alphas:
                 look()
                 space.solve(alpha, self.tol, self.seed, look)

@@ -19,7 +19,7 @@ from pegasos._kernel import KernelPegasosClassifier
 from pegasos._linear import PegasosClassifier
 from pegasos._metric_machine import of_rows
 from pegasos._run import cache_bytes
-from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
+from pegasos._search import Exact, Fold, Key, Search, Space, kernel_space, linear_space
 from pegasos._sparse import SparseCoefficients
 from pegasos._tuning import Tuned
 from pegasos._types import Calibrated, ClassWeight, Grid, Loss, MetricKind, RandomState, Rule, Scoring
@@ -255,8 +255,9 @@ class KernelPegasosClassifierCV(Tuned):
 
     A model is one on a budget with a refit: one pass places support vectors, then their coefficients are solved for. For
     each gamma a fold places its own vectors, by its own rows, and their features serve all alphas; nothing of a fold's model
-    comes from the rows that it is scored by. A search of a grid without end looks at a few thousand rows first, then around
-    the place that looked best. The best parameters then get all rows.
+    comes from the rows that it is scored by. Without a budget it is the exact machine, as `SVC` is one. A search of a grid
+    without end looks at a few thousand rows first, then around the place that looked best. The best parameters then get all
+    rows.
 
     Parameters
     ----------
@@ -266,8 +267,9 @@ class KernelPegasosClassifierCV(Tuned):
     alphas : "auto" or array-like of float, default="auto"
         The strengths of the regularisation to try, > 0; ``C = 1/(alpha n_samples)``. "auto": powers of ten and their
         halves, where a coarse search finds them. If both are given every pair is tried with every fold.
-    budget : int, default=500
-        The most support vectors of a model.
+    budget : int or None, default=500
+        The most support vectors of a model. None: exact machines, more accurate and, up to some ten thousand rows, not much
+        slower; ``kernel`` must be "rbf", "linear", or "poly" with ``coef0 >= 0``.
     cv : int, cross-validation generator or iterable, default=5
         The folds. An integer: so many, each class in proportion, in the order of the rows.
     scoring : str, callable or None, default=None
@@ -284,8 +286,9 @@ class KernelPegasosClassifierCV(Tuned):
         `KernelPegasosClassifier`, but that gamma and alpha are chosen by the folds. Needs a mapped copy of X for each fold.
     metric_rounds : int, default=8
         Rounds of learning a metric, at most.
-    multi_class : {"crammer_singer", "ovr", "ovo"}, default="crammer_singer"
-        How more than two classes are told apart. In the span of a budget the first takes a fraction of the time of the others.
+    multi_class : {"auto", "crammer_singer", "ovr", "ovo"}, default="auto"
+        How more than two classes are told apart. "auto" is what takes a fraction of the time of the others: "crammer_singer" in
+        the span of a budget, "ovo" without one.
     tol : float, default=1e-2
         The relative duality gap of the best model. Those of the folds are solved to a gap of a twentieth.
     class_weight : dict, "balanced" or None, default=None
@@ -371,12 +374,13 @@ class KernelPegasosClassifierCV(Tuned):
         Tuned._constraints
         | {
             name: KernelPegasosClassifier._parameter_constraints[name]
-            for name in ("degree", "coef0", "metric", "metric_rounds", "multi_class", "cache_size")
+            for name in ("degree", "coef0", "metric", "metric_rounds", "cache_size")
         }
         | {
             "gammas": [StrOptions({"auto"}), "array-like"],
-            "budget": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+            "budget": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
             "kernel": [StrOptions({"rbf", "poly", "sigmoid", "linear"})],
+            "multi_class": [StrOptions({"auto", "crammer_singer", "ovr", "ovo"})],
         }
     )
 
@@ -384,7 +388,7 @@ class KernelPegasosClassifierCV(Tuned):
         self,
         gammas: Grid = "auto",
         alphas: Grid = "auto",
-        budget: int = 500,
+        budget: int | None = 500,
         cv: Any = 5,
         scoring: Scoring = None,
         *,
@@ -393,7 +397,7 @@ class KernelPegasosClassifierCV(Tuned):
         coef0: float = 0.0,
         metric: MetricKind = "plain",
         metric_rounds: int = 8,
-        multi_class: Literal["crammer_singer", "ovr", "ovo"] = "crammer_singer",
+        multi_class: Literal["auto", "crammer_singer", "ovr", "ovo"] = "auto",
         tol: float = 1e-2,
         class_weight: ClassWeight = None,
         calibration: Calibrated | Literal["auto"] = "auto",
@@ -446,8 +450,12 @@ class KernelPegasosClassifierCV(Tuned):
         return found
 
     def _model(self, seed: int, **params: Any) -> KernelPegasosClassifier:
-        names = ("kernel", "degree", "coef0", "budget", "multi_class", "tol", "class_weight", "cache_size", "n_jobs")
+        names = ("kernel", "degree", "coef0", "budget", "tol", "class_weight", "cache_size", "n_jobs")
         same = {name: getattr(self, name) for name in names}
+        if self.multi_class != "auto":
+            same["multi_class"] = self.multi_class
+        else:
+            same["multi_class"] = "ovo" if self.budget is None else "crammer_singer"
         return KernelPegasosClassifier(**same, **params, random_state=seed)
 
     def _best_params(self, key: Key) -> dict[str, Any]:
@@ -476,6 +484,11 @@ class KernelPegasosClassifierCV(Tuned):
             raise ValueError(f"metric={self.metric!r} needs kernel='rbf', got kernel={self.kernel!r}")
         if self.metric == "full" and issparse(task.data.X):
             raise ValueError("metric='full' needs dense rows, got a sparse matrix; use 'diagonal' or 'auto'")
+        if self.budget is None and (self.kernel == "sigmoid" or (self.kernel == "poly" and self.coef0 < 0.0)):
+            raise ValueError(
+                "budget=None needs a kernel that is an inner product, 'rbf', 'linear' or 'poly' with coef0 >= 0, got "
+                f"kernel={self.kernel!r} and coef0={self.coef0:g}; give a budget"
+            )
         if isinstance(self.gammas, str) and self.kernel != "linear" and self.metric == "plain":
             # Distances are those of the largest features for every gamma.
             advice = scale_advice(task.data.X)
@@ -489,8 +502,11 @@ class KernelPegasosClassifierCV(Tuned):
         views: dict[int, Data] = {}
         search = task.begin(partial(self._space, task, task.data, views, self.budget))
         views |= self._views(task, task.data, task.folds)
-        bytes_each = task.data.n * self.budget * task.data.X.dtype.itemsize
-        search.most_kept = max(0, cache_bytes(self.cache_size) // bytes_each - task.threads)
+        if self.budget is None:
+            search.threads = self._jobs(task, task.data)
+        else:
+            bytes_each = task.data.n * self.budget * task.data.X.dtype.itemsize
+            search.most_kept = max(0, cache_bytes(self.cache_size) // bytes_each - task.threads)
         folds = range(len(task.folds))
         if gammas.values and alphas.values:
             climb(search, folds, gammas, alphas, product(gammas.start([]), alphas.start([])), 1)
@@ -555,22 +571,34 @@ class KernelPegasosClassifierCV(Tuned):
         rows = np.union1d(rows, task.one_of_each(wholes, order))
         folds = [Fold(*(np.flatnonzero(np.isin(rows, of)) for of in fold)) for fold in wholes]
         few = task.data.take(rows)
-        space = partial(self._space, task, few, self._views(task, few, folds), min(self.budget, budget))
+        most = None if self.budget is None else min(self.budget, budget)
+        space = partial(self._space, task, few, self._views(task, few, folds), most)
 
         def measure(fold: Fold, scores: np.ndarray) -> float:
             return task.measure(Fold(rows[fold.train], rows[fold.test]), scores)
 
         search = task.over(few, folds, space, measure)
         search.tol = _PART_TOL
-        search.most_kept = len(_WIDTHS) * len(folds)
+        if self.budget is None:
+            search.threads = self._jobs(task, few)
+        else:
+            search.most_kept = len(_WIDTHS) * len(folds)
         return search
+
+    def _jobs(self, task: Task, data: Data) -> int:
+        """How many exact machines are worked on at a time: as many as have room for all their kernel values.
+
+        Each may fill the cache, as how a problem is taken depends on what room it has, and must not depend on other jobs.
+        """
+        room = cache_bytes(self.cache_size) // (data.n**2 * data.X.dtype.itemsize)
+        return max(1, min(task.threads, room))
 
     def _space(
         self,
         task: Task,
         data: Data,
         views: dict[int, Data],
-        budget: int,
+        budget: int | None,
         gamma: float,
         fold: Fold,
         alpha: float,
@@ -579,6 +607,8 @@ class KernelPegasosClassifierCV(Tuned):
         data = views.get(id(fold), data)
         model = self._model(task.seed, gamma=gamma, alpha=STREAM_ALPHA).set_params(budget=budget)
         n_classes = len(task.classes)
+        if budget is None:
+            return Exact(model.set_params(n_jobs=task.threads // self._jobs(task, data)), data, n_classes, task.outputs, fold)
         model._decided = model._decide(data, n_classes, stream=False)
         cache = cache_bytes(self.cache_size) // task.threads
         return kernel_space(model, data, n_classes, task.outputs, fold, alpha, cache, task.seed, look)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scipy.sparse import issparse
 
 from pegasos._base import warn_of_gap
@@ -9,6 +11,9 @@ from pegasos._budget import Room
 from pegasos._data import Data, is_positive
 from pegasos._run import Run, cache_bytes
 from pegasos._threads import thread_count
+
+if TYPE_CHECKING:
+    from pegasos._core import Fit
 
 #: Sparse kernel matrices of more rows are not looked at as a whole.
 _MOST_DENSE = 16384
@@ -30,7 +35,8 @@ class Unlimited(Room):
         # Dual ascent takes as many steps as it takes.
         return int(self.machine.max_iter) if self.machine.solver == "pegasos" else None
 
-    def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
+    def begin(self, run: Run, data: Data, *, certify: bool) -> tuple[Fit, bool]:
+        """Begins a fit; says whether there is a certificate."""
         machine = self.machine
         order = machine._order(data.n)
         obstacle = machine._dual_obstacle() if certify else "warm_start=True"
@@ -44,6 +50,7 @@ class Unlimited(Room):
         elif not certify:
             # Kernel values are those of the rows of the first fit.
             run.trainer.meet_rows_again(data.n)
+        certified = positive and machine._has_certificate()
         fit = run.begin(
             data,
             order,
@@ -51,11 +58,16 @@ class Unlimited(Room):
             tol=machine.tol,
             max_epochs=machine.max_iter,
             cache=cache_bytes(max(machine.cache_size, _LEAST_CACHE)),
-            certify=positive and machine._has_certificate(),
+            certify=certified,
             going_on=not certify,
             threads=thread_count(machine.n_jobs),
             **machine._recording(),
         )
+        return fit, certified
+
+    def run_epochs(self, run: Run, data: Data, *, certify: bool) -> None:
+        machine = self.machine
+        fit, certified = self.begin(run, data, certify=certify)
         for _ in run.epochs():
             pass
         if fit.outcome == "stalled":
@@ -67,7 +79,6 @@ class Unlimited(Room):
                 advice = "Kernel values of float32 rows tell no more; use float64, or increase tol"
             warn_of_gap(after, machine.tol or 0.0, run, True, advice=advice, stacklevel=6)
         if fit.outcome == "exhausted" and certify and machine.tol is not None:
-            certified = positive and machine._has_certificate()
             after = f"max_iter={machine.max_iter} epoch{'s' if machine.max_iter > 1 else ''}"
             other = "Use solver='auto', or increase" if certified else "Increase"
             advice = f"{other} max_iter, alpha or tol; tol=None asks nothing"

@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import scale
+from sklearn.svm import SVC
 
 from pegasos import (
     KernelPegasosClassifier,
@@ -15,37 +17,79 @@ from pegasos import (
     PegasosClassifierCV,
 )
 from pegasos._callbacks import Tasks
+from pegasos._data import as_data
 from pegasos._progress import NoBar
-from pegasos._search import Fold, Key, Search, Space, kernel_space, linear_space
+from pegasos._search import Exact, Features, Fold, Key, Search, Space, kernel_space, linear_space
 from pegasos._tuning import Task
 from pegasos.datasets import make_waveform
 
 
 @pytest.mark.parametrize("alphas", [(1e-2, 1e-3), (1e-5,)])
-@pytest.mark.parametrize("kernel", [False, True])
-def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kernel, alphas, small):
+@pytest.mark.parametrize("kind", ["linear", "budget", "exact"])
+def test_a_fold_knows_nothing_of_the_rows_that_it_holds_out(kind, alphas, small):
     """Whatever stands in the rows that are held out, and however they are labelled, the model is the same to the last bit."""
     X, y = small
     fold = Fold(np.arange(100, 300), np.arange(100))
 
     def weights(X, y):
-        if not kernel:
+        kernel = dict(gamma=0.1, alpha=1e-3, random_state=0)
+        if kind == "linear":
             model = PegasosClassifier(alpha=1e-3)
-            data, classes = model._examples(X, y, None, None, reset=True)
+            data, _ = model._examples(X, y, None, None, reset=True)
             space = linear_space(model, data, 3, fold, 1e-3)
-        else:
-            model = KernelPegasosClassifier(gamma=0.1, alpha=1e-3, budget=30, multi_class="crammer_singer")
-            data, classes = model._examples(X, y, None, None, reset=True)
+        elif kind == "budget":
+            model = KernelPegasosClassifier(budget=30, multi_class="crammer_singer", **kernel)
+            data, _ = model._examples(X, y, None, None, reset=True)
             model._decided = model._decide(data, 3, stream=False)
             space = kernel_space(model, data, 3, 3, fold, 1e-3, 2**30, 0, lambda *_: None)
+        else:
+            model = KernelPegasosClassifier(budget=None, **kernel)
+            data, _ = model._examples(X, y, None, None, reset=True)
+            space = Exact(model, data, 3, 3, fold)
         for alpha in alphas:
             space.solve(alpha, 1e-3, 0, lambda *_: None)
+        if kind == "exact":
+            return space._run.trainer.scores(as_data(X[100:]).examples, threads=1)
         return space.solver.weights()[0]
 
     before = weights(X, y)
     others, labels = X.copy(), y.copy()
     others[:100], labels[:100] = 5.0 * X[:100][::-1], (y[:100] + 1) % 3
     assert (weights(others, labels) == before).all()
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr", "crammer_singer"])
+def test_without_a_budget_folds_are_exact_machines_of_the_others_alone(multi_class, small, monkeypatch):
+    X, y = small
+    weight = np.random.RandomState(0).randint(0, 3, 300)
+    params = dict(budget=None, multi_class=multi_class, class_weight={1: 2.0})
+    tol = 1e-7
+    monkeypatch.setattr("pegasos._tuned._TOL", tol)
+    folds = [(np.arange(100, 300), np.arange(100)), (np.r_[0:200, 0:50], np.arange(200, 300))]
+    tuned = KernelPegasosClassifierCV([0.1], [1e-2], cv=folds, keep_scores=True, random_state=0, **params)
+    tuned.fit(X, y, weight)
+    for train, test in folds:
+        own = KernelPegasosClassifier(gamma=0.1, alpha=1e-2, tol=tol, decision_function_shape="ovo", **params)
+        want = own.fit(X[train], y[train], weight[train]).decision_function(X[test])
+        np.testing.assert_allclose(tuned.held_out_scores_[test], want, atol=2e-3)
+    last = KernelPegasosClassifier(gamma=0.1, alpha=1e-2, tol=tuned.tol, random_state=0, **params).fit(X, y, weight)
+    assert tuned.best_estimator_.objective_ == pytest.approx(last.objective_, rel=2 * tuned.tol)
+
+
+def test_how_classes_are_told_apart_is_what_is_quick(small):
+    X, y = small
+    for budget, multi_class in ((None, "ovo"), (20, "crammer_singer")):
+        tuned = KernelPegasosClassifierCV([0.1], [1e-2], budget, 3).fit(X, y)
+        assert tuned.best_estimator_.multi_class == multi_class
+        assert tuned.best_estimator_.budget == budget
+
+
+def test_without_a_budget_as_good_as_a_grid_search_with_svc():
+    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    tuned = KernelPegasosClassifierCV(budget=None, random_state=0).fit(X / 16.0, y)
+    theirs = GridSearchCV(SVC(), {"gamma": [0.02, 0.05, 0.1], "C": [1.0, 3.0, 10.0]}, cv=5).fit(X / 16.0, y)
+    assert tuned.best_score_ >= theirs.best_score_ - 0.003
+    assert tuned.score(X_test / 16.0, y_test) >= theirs.score(X_test / 16.0, y_test) - 0.005
 
 
 def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
@@ -57,7 +101,7 @@ def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
         solve=lambda examples, tol, *_, **__: steps.append(tol),
     )
     # Of half of the rows, which is what alpha is multiplied by.
-    space = Space(solver, data, Fold(np.arange(150), np.arange(150, 300)), 3)
+    space = Features(solver, data, Fold(np.arange(150), np.arange(150, 300)), 3)
     for alpha in (1e-5, 1e-6, 1e-3, 1e-2):
         space.solve(alpha, 0.05, 0, lambda *_: None)
     first = [(5e-4, True), 0.1, (5e-5, False), 0.1, (5e-6, False), 0.05]
@@ -66,7 +110,7 @@ def test_from_nothing_a_small_alpha_is_solved_by_way_of_larger_ones(small):
     assert first + then == got
     # A gap that is larger than theirs is enough on the way, too.
     steps.clear()
-    Space(solver, data, space.fold, 3).solve(1e-3 / 1.5, 0.5, 0, lambda *_: None)
+    Features(solver, data, space.fold, 3).solve(1e-3 / 1.5, 0.5, 0, lambda *_: None)
     assert steps == [pytest.approx((1e-2 / 3.0, True)), 0.5, pytest.approx((1e-3 / 3.0, False)), 0.5]
 
 
@@ -134,6 +178,7 @@ def test_any_number_of_threads_gives_the_same_bits(small):
     X, y = small
     for make in (
         lambda n: KernelPegasosClassifierCV(budget=40, cv=3, random_state=0, n_jobs=n),
+        lambda n: KernelPegasosClassifierCV(budget=None, cv=3, random_state=0, n_jobs=n),
         lambda n: PegasosClassifierCV(cv=3, random_state=0, n_jobs=n),
     ):
         one, four = make(1).fit(X, y), make(4).fit(X, y)
@@ -148,7 +193,7 @@ def test_what_memory_has_no_room_for_goes_the_same_way_again():
     """Where a space is depends on the alphas that it has been asked for, not on how many are kept, or who is first."""
     fold = Fold(np.arange(2), np.arange(2, 4))
 
-    class Remembering:
+    class Remembering(Space):
         """Scores that tell the way that led to them."""
 
         def __init__(self, gamma):

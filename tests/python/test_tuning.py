@@ -48,7 +48,11 @@ FOLDS = "folds are of rows: a row twice is two, and one of them may be held out"
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*least populated class:UserWarning")
 @parametrize_with_checks(
-    [PegasosClassifierCV(cv=3), KernelPegasosClassifierCV(cv=3, budget=20)],
+    [
+        PegasosClassifierCV(cv=3),
+        KernelPegasosClassifierCV(cv=3, budget=20),
+        KernelPegasosClassifierCV([0.1], [1e-2], None, 3),
+    ],
     expected_failed_checks=lambda _: {
         "check_sample_weight_equivalence_on_dense_data": FOLDS,
         "check_sample_weight_equivalence_on_sparse_data": FOLDS,
@@ -147,7 +151,14 @@ def test_as_good_as_a_grid_search_and_as_its_own_grid():
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "f1", "balanced_accuracy", "neg_brier_score"])
-@pytest.mark.parametrize("tuned", [KernelPegasosClassifierCV([0.05, 0.1], ALPHAS, 30, 3), PegasosClassifierCV(ALPHAS, cv=3)])
+@pytest.mark.parametrize(
+    "tuned",
+    [
+        KernelPegasosClassifierCV([0.05, 0.1], ALPHAS, 30, 3),
+        KernelPegasosClassifierCV([0.05, 0.1], ALPHAS, None, 3),
+        PegasosClassifierCV(ALPHAS, cv=3),
+    ],
+)
 def test_any_scorer(tuned, scoring, two_classes):
     X, y = two_classes
     tuned = clone(tuned).set_params(scoring=scoring).fit(X, y)
@@ -218,6 +229,9 @@ def test_metadata_is_routed(small):
         ({"gammas": [np.nan]}, "gammas must be"),
         ({"gammas": [[1.0, 2.0]]}, "gammas must be"),
         ({"budget": 0}, "budget"),
+        ({"budget": None, "kernel": "sigmoid"}, "budget=None needs a kernel that is an inner product"),
+        ({"budget": None, "kernel": "poly", "coef0": -1.0}, "budget=None needs .* coef0=-1; give a budget"),
+        ({"multi_class": "both"}, "multi_class"),
         ({"cv": 1}, "n_splits|k-fold"),
         ({"scoring": "beauty"}, "scoring"),
         ({"calibration": "magic"}, "calibration"),
@@ -444,9 +458,10 @@ def test_calibrated_probabilities_are_right_as_often_as_they_say():
     "tuned",
     [
         KernelPegasosClassifierCV(GAMMAS * 20, np.geomspace(1e-2, 1e-6, 9), 200, 3, random_state=0),
+        KernelPegasosClassifierCV(GAMMAS, np.geomspace(1e-2, 1e-4, 3), None, 3, random_state=0),
         PegasosClassifierCV(np.geomspace(1e-2, 1e-9, 40), loss="hinge", tol=1e-9, random_state=0),
     ],
-    ids=["kernel", "linear"],
+    ids=["kernel", "exact", "linear"],
 )
 def test_ctrl_c_keeps_the_best_so_far(tuned):
     X, y = make_waveform(4000, 0)
