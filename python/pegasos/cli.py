@@ -212,6 +212,12 @@ def _predict(arguments: argparse.Namespace) -> None:
         scores = model.decision_function(X)
         rows = scores.reshape(len(scores), -1).tolist()
     else:
+        broken = [label for label in map(str, model.classes_.tolist()) if "\n" in label or "\r" in label]
+        if broken:
+            raise ValueError(
+                f"{arguments.model}: labels must have no line breaks to be printed one a line, got {broken[0]!r}; --scores prints "
+                "a column for each"
+            )
         rows = [[label] for label in model.predict(X).tolist()]
     _write("".join("\t".join(map(str, row)) + "\n" for row in rows), arguments.output)
 

@@ -281,6 +281,13 @@ def test_predicted_labels(run: Any, here: Path, model: PegasosClassifier) -> Non
     assert (here / "out.txt").read_text() == want
 
 
+def test_labels_of_several_lines_cannot_be_printed_one_a_line(run: Any, here: Path) -> None:
+    io.save(PegasosClassifier(tol=None).fit(X, np.where(Y > 0, "yes", "no\nthing")), here / "model")
+    assert_refused(run("predict model bare.csv"), r"model: labels must have no line breaks .*, got 'no\\nthing'")
+    status, out, _ = run("predict model bare.csv --scores")
+    assert status == 0 and len(out.splitlines()) == len(X)
+
+
 def test_labels_in_another_column(run: Any, here: Path, model: PegasosClassifier) -> None:
     (here / "first.csv").write_text(csv_of(np.column_stack([Y, X]), header="y,a,b,c,d"))
     want = "".join(f"{label}\n" for label in model.predict(X))
