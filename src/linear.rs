@@ -100,6 +100,7 @@ impl<S: Scalar> Linear<S> {
     pub fn from_state(n_features: usize, state: LinearState<S>) -> Result<Self, Error> {
         let LinearState { v, b, constant, scale, u, ub } = state;
         let outputs = b.len();
+        check_shape(outputs, n_features)?;
         let averaging = !u.is_empty();
         check_lengths(&[
             ("v", v.len(), outputs.saturating_mul(n_features)),

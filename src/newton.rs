@@ -17,10 +17,10 @@
 //!
 //! * Step: `w += t p` with `(lambda I + 1/n sum s_i h_i x_i x_i' + damping) p = -grad P_mu`, `h_i` the curvature, t
 //!   by a search for the root of the derivative along p, which needs no features: margins move along a
-//!   line. The sum runs over a part of the examples where more have curvature than the directions need.
+//!   line. The sum runs over some of the examples where more have curvature than the directions need.
 //! * Cost: a pass over the data a step, another over the rows whose dual variable has moved, O(d^3) for the factors. Memory:
 //!   O(n + d^2).
-//! * More features, of dense rows and a loss with curvature: steps by conjugate gradients, `conjugate.rs`.
+//! * More features: steps by conjugate gradients, `conjugate.rs`.
 //! * Several outputs trained jointly: `joint.rs`.
 //! * A free intercept is one more weight without regularisation. Its derivative is 0 where the dual variables sum to 0, as they
 //!   must; features of dense rows are measured from their means, or a mean far from 0 would hide all else in the curvature.

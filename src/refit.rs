@@ -251,7 +251,8 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
         first.map(|(part, features)| Within { part, features }).collect()
     }
 
-    /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs.
+    /// Scores of these examples by all problems, one after the other: of those whose weight was 0, what validation needs. The rows
+    /// must be those of all other calls, as their features may be at hand. Refuses those that are not finite.
     pub fn scores(&mut self, data: &Examples<'_, S>, rows: &[usize]) -> Result<Vec<f64>, Error> {
         self.prepare(data, usize::MAX)?;
         if let Some(i) = rows.iter().find(|&&i| i >= data.len()) {
@@ -276,7 +277,10 @@ impl<S: Scalar, L: Loss + Clone> Refit<S, L> {
                 }
             }
         }
-        Ok(scores)
+        match scores.iter().position(|score| !score.is_finite()) {
+            Some(at) => Err(data.diagnose(rows[at / outputs])),
+            None => Ok(scores),
+        }
     }
 
     /// The coefficients of all landmarks, landmarks x outputs of all problems; none where there are no landmarks.

@@ -39,7 +39,10 @@ impl Default for Scaled {
 impl Scaled {
     /// Refuses numbers that none of these can be.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        for (name, value) in [("a", self.a), ("sum_a", self.sum_a), ("sum_q", self.sum_q)] {
+        if !(self.a > 0.0 && self.a.is_finite()) {
+            return Err(Error::parameter("a", self.a, "> 0 and finite"));
+        }
+        for (name, value) in [("sum_a", self.sum_a), ("sum_q", self.sum_q)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::parameter(name, value, ">= 0 and finite"));
             }

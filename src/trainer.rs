@@ -161,7 +161,20 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                     let want = "so small that lambda (t0 + t) is finite";
                     return Err(Error::parameter("lambda", params.lambda, want));
                 }
+                let norm = hypothesis.norm2().sqrt();
                 hypothesis.rebase(eta);
+                // As it is kept: w times lambda (t0 + t), in the scalar of the data.
+                let (kept, scalar) = (norm / eta, |x| H::Scalar::from_f64(x).to_f64());
+                if scalar(kept) == f64::INFINITY {
+                    let lambda = format_args!("w overflows at lambda = {:?}", params.lambda);
+                    return Err(Error::non_finite("X", lambda));
+                }
+                // Entries may be a good deal smaller than the norm.
+                let holds = |norm: f64| scalar(1e-6 * norm) >= 0.999e-6 * norm;
+                if holds(norm) && !holds(kept) {
+                    let want = "such that w lambda (t0 + t) fits into the scalar of the data";
+                    return Err(Error::parameter("lambda", params.lambda, want));
+                }
             } else {
                 // As the first step would: it shrinks w by all of it.
                 hypothesis.scale(0.0);

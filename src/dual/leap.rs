@@ -13,10 +13,10 @@ use crate::scalar::Scalar;
 
 impl<L: Loss> DualAscent<L> {
     /// Looks for a better point by Newton's method on a smoothed loss, and goes on from there if it has found one; says whether.
-    /// For few weights only, 256 of one score, 512 of Crammer and Singer's in all: some dozen passes and factors in O(weights^3). With
-    /// the squared hinge and the logistic loss also for more, of dense rows that are four times as many and spread evenly over their
-    /// directions: some fifty passes. Elsewhere it finds nothing, at once. Worth its time where epoch after epoch the gap has hardly
-    /// moved.
+    /// For few weights, 256 of one score, 512 of Crammer and Singer's in all: some dozen passes and factors in O(weights^3). For more
+    /// of one score by conjugate gradients, where there are four times as many dense rows, or as many sparse ones: some fifty passes
+    /// where rows spread evenly over their directions, up to 300 elsewhere. Else it finds nothing, at once. Worth its time where epoch
+    /// after epoch the gap has hardly moved.
     pub fn leap<S: Scalar>(&mut self, data: &Examples<'_, S>, tol: f64) -> Result<bool, Error> {
         check_tol(tol)?;
         let Some(mut leap) = self.begin_leap(data)? else {

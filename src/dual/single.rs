@@ -81,7 +81,10 @@ impl Visits {
 /// Whether the share of an example in the gap counts, beside how often it has not.
 #[inline(always)]
 pub(super) fn note(idle: &mut u8, counts: bool) {
-    *idle = if counts { 0 } else { (*idle + 1).min(SLEEP) };
+    // Of a row without weight that an order names twice the first visit may be entered after the second.
+    if *idle != STRANGER {
+        *idle = if counts { 0 } else { (*idle + 1).min(SLEEP) };
+    }
 }
 
 impl<L: Loss> DualAscent<L> {

@@ -26,9 +26,12 @@ const AT_ONCE: f64 = 3.0;
 /// count, leaps that came first took 1.2 to 3 times as long in all, of digits, 12, up to 1.3 times.
 const CHEAP: f64 = 10.0;
 
-/// One that takes as long as so many is tried late: of standardised digits (784 features) dual ascent is there by then.
+/// One that takes as long as so many is tried late: of standardised digits (784 features) dual ascent is there by then. And one that
+/// takes longer still, later.
 const DEAR: f64 = 90.0;
 const LATE: usize = 20;
+const DEARER: f64 = 200.0;
+const LATER: usize = 55;
 
 /// How many rows tell how long steps are.
 const SAMPLE: usize = 1024;
@@ -37,6 +40,8 @@ const SAMPLE: usize = 1024;
 pub(super) fn leap_after(epochs: f64) -> usize {
     if epochs <= CHEAP {
         SHORT_LEAP_AFTER
+    } else if epochs > DEARER && epochs.is_finite() {
+        LATER
     } else if epochs > DEAR && epochs.is_finite() {
         LATE
     } else {

@@ -24,7 +24,7 @@
 //!   where steps that long would have the squared hinge swing ever wider;
 //!   more of it only if its gap, which falls as 1/t, will be at most `tol` after one more; else dual ascent; after
 //!   [`LEAP_AFTER`] epochs of that, and after twice as many each time, if the gap is still far from `tol`, and will be for
-//!   long at the pace of the last pass, and there are few features, or rows spread evenly over many, a leap
+//!   long at the pace of the last pass, and there are few features, or more rows than features, a leap
 //!   ([`DualAscent::leap`](crate::DualAscent::leap)), and on. With squared hinge and logistic loss a leap takes few steps; where
 //!   these cost little beside an epoch, it is due after [`SHORT_LEAP_AFTER`], and comes first of all where `lambda n` is so far
 //!   below `||x||^2` that epochs would take longer.

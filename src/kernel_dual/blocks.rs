@@ -183,7 +183,9 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
                     bounds.push(contenders.len());
                 }
                 let few = &contenders[bounds[b]..bounds[b + 1]];
-                let y = few.partition_point(|&o| o < y) as u32;
+                // Where all outputs take part, the class may be one that has none.
+                let y =
+                    if few.len() < outputs { few.partition_point(|&o| o < y) as u32 } else { y };
                 scores.clear();
                 scores.extend(few.iter().map(|&o| own[o as usize * size + b]));
                 a.clear();

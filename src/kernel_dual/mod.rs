@@ -272,9 +272,14 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         })
     }
 
-    /// Gives every score an intercept, where nothing has moved yet; see [`Expansion::with_constant`].
+    /// Gives every score an intercept; see [`Expansion::with_constant`]. Refuses constants that are none, and an ascent that has
+    /// begun, whose scores know of none.
     pub fn with_constant(mut self, constant: f64) -> Result<Self, Error> {
-        self.kernel.by = check_constant(constant)?;
+        let by = check_constant(constant)?;
+        if self.round.is_some() || self.dual.values.iter().any(|a| *a != 0.0) {
+            return Err(Error::parameter("constant", constant, "set before the first step"));
+        }
+        self.kernel.by = by;
         Ok(self)
     }
 

@@ -1,8 +1,8 @@
 //! Certificates of what the loop has reached, by its ledger: they may claim no more than the truth.
 
 use pegasos::{
-    AnyLoss, Average, Block, Certificate, Dense, DualAscent, Examples, Hypothesis, Kernel,
-    KernelAscent, Loss, Params, Sampling, Scalar, Shards, Trainer,
+    AnyLoss, Average, Binary, Block, Certificate, Dense, DualAscent, Error, Examples, Hypothesis,
+    Kernel, KernelAscent, Loss, Params, Sampling, Scalar, Shards, Trainer,
 };
 
 use crate::dual::{minimum, minimum_of_classes};
@@ -261,4 +261,18 @@ fn evaluations_refuse_rows_that_are_not_there() {
     assert_eq!(trained.certificate(&none).unwrap_err().to_string(), want);
     let mut empty = DualAscent::new(HINGE, 0.1, 0, 3, 1.0).unwrap();
     assert_eq!(empty.certificate(&none).unwrap_err().to_string(), want);
+}
+
+/// A row without weight may come twice before either visit is entered.
+#[test]
+fn rows_without_weight_may_be_visited_twice() -> Result<(), Error> {
+    let x = Dense::new(&[0.5, -1.0, 2.0], 3, 1)?;
+    let data = Examples::new(x, &[0, 0, 1], Some(&[1.0, 0.0, 1.0]))?;
+    for loss in [AnyLoss::Hinge, AnyLoss::SquaredHinge, AnyLoss::Logistic] {
+        let mut ascent = DualAscent::new(Binary { loss, positive: 1 }, 0.1, 3, 1, 0.0)?;
+        ascent.run(&data, [1, 1, 0, 1, 2, 1, 1])?;
+        assert_eq!(ascent.dual()[1], 0.0);
+        assert!(ascent.solve(&data, 1e-6, 1000, 1)?.relative_gap() <= 1e-6);
+    }
+    Ok(())
 }

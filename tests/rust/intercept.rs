@@ -2,8 +2,8 @@
 //! a kernel machine: it costs scores no digits.
 
 use pegasos::{
-    AnyLoss, Binary, Dense, DualAscent, Examples, Expansion, Fit, Hypothesis, Kernel, Linear,
-    LinearProblems, Loss, OneVsRest, Params, Policy, Solver, Trainer,
+    AnyLoss, Binary, Dense, DualAscent, Error, Examples, Expansion, Fit, Hypothesis, Kernel,
+    KernelAscent, Linear, LinearProblems, Loss, OneVsRest, Params, Policy, Solver, Trainer,
 };
 
 use crate::generated::joint;
@@ -213,4 +213,19 @@ fn an_intercept_of_kernels_costs_no_digits() {
             assert!((score - exact).abs() <= 4e-8 * size, "{score}, not {exact} (of {size})");
         }
     }
+}
+
+/// Scores that are there know of no intercept.
+#[test]
+fn an_ascent_that_has_begun_gets_no_constant() -> Result<(), Error> {
+    let x: Vec<f64> = (0..12).map(f64::from).collect();
+    let y: Vec<u32> = (0..12).map(|i| i % 2).collect();
+    let data = Examples::new(Dense::new(&x, 12, 1)?, &y, None)?;
+    let loss = Binary { loss: AnyLoss::Hinge, positive: 1 };
+    let mut ascent = KernelAscent::new(Kernel::Rbf { gamma: 1.0 }, loss, 1e-2, &data, 1 << 20)?;
+    ascent = ascent.with_constant(2.0)?;
+    ascent.solve(&data, 1e-3, 100)?;
+    let refused = ascent.with_constant(3.0).unwrap_err().to_string();
+    assert!(refused.contains("constant") && refused.contains("before the first step"), "{refused}");
+    Ok(())
 }

@@ -497,3 +497,26 @@ fn what_is_handed_out_learns_on() {
     trainer.hypothesis().coef(3, &mut coef);
     assert!((coef[0] - 5.0).abs() < 0.05, "{coef:?}");
 }
+
+/// A class that has no output is one of the others, whatever its number: with labels that go beyond the outputs the solution is that of
+/// labels 0 and 1.
+#[test]
+fn classes_without_an_output_are_the_others() -> Result<(), Error> {
+    let problem = Problem::of_classes(40, 3, K, 11);
+    let data = Examples::new(problem.dense(), &problem.y, None)?;
+    for loss in [AnyLoss::SquaredHinge, AnyLoss::Logistic, AnyLoss::Hinge] {
+        for positive in 0..K as u32 {
+            let recoded: Vec<u32> = problem.y.iter().map(|y| u32::from(*y == positive)).collect();
+            let two = Examples::new(problem.dense(), &recoded, None)?;
+            let solve = |data: &Examples<'_, f64>, positive: u32| {
+                let loss = Binary { loss, positive };
+                let mut ascent = KernelAscent::new(KERNEL, loss, 1e-3, data, 1 << 20)?;
+                ascent.solve(data, 1e-6, 1000)
+            };
+            let (got, want) = (solve(&data, positive)?, solve(&two, 1)?);
+            assert!(got.relative_gap() <= 1e-6, "{loss:?} {positive}: {got:?}");
+            near(got.primal, want.primal, 2e-6, "primal");
+        }
+    }
+    Ok(())
+}

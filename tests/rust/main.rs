@@ -27,5 +27,6 @@ mod online;
 mod refit;
 mod refusals;
 mod shapley;
+mod states;
 mod svmlight;
 mod unions;

@@ -277,3 +277,22 @@ fn errors() {
 fn rows_of_three() -> Matrix<'static, f64> {
     Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("a matrix").into()
 }
+
+/// Rows that make no numbers are named, with features that are at hand and without.
+#[test]
+fn scores_are_numbers() {
+    let (mut x, y) = board(3, 40, 2);
+    x[2 * 7] = f64::NAN;
+    let mut weight = vec![1.0; 40];
+    weight[7] = 0.0;
+    let data = Examples::new(Dense::new(&x, 40, 2).unwrap(), &y, Some(&weight)).unwrap();
+    let loss = || Binary { loss: AnyLoss::Hinge, positive: 1 };
+    let span = Span::new(KERNEL, data.rows(), &[0, 1, 2, 3]).unwrap();
+    let spanned = Refit::new(span, &[loss()], 1e-2, 40, 1 << 20).unwrap();
+    let own = Refit::of_rows(&[loss()], 1e-2, (40, 2), 1.0, false).unwrap();
+    for mut refit in [spanned, own] {
+        assert_eq!(refit.scores(&data, &[0, 6, 8]).unwrap().len(), 3);
+        let refused = refit.scores(&data, &[0, 7]).unwrap_err().to_string();
+        assert!(refused.contains("row 7"), "{refused}");
+    }
+}
