@@ -122,7 +122,8 @@ class PegasosClassifier(SparseCoefficients, LinearClassifierMixin, _PegasosBase)
     multi_class : {"crammer_singer", "ovr"}, default="ovr"
         What to do about more than two classes. "crammer_singer" trains them jointly, with the loss
         ``max(0, 1 + max_{r != y} f_r - f_y)`` of the scores ``f``, hinge only; "ovr" trains one class
-        against the rest, for each, in parallel.
+        against the rest, for each, in parallel. With "log_loss" that is ``OneVsRestClassifier(LogisticRegression())``, not the
+        multinomial model that ``LogisticRegression`` is for more than two classes.
     learning_rate : {"pegasos", "invscaling", "constant"}, default="pegasos"
         The step size ``eta`` at step t: ``1/(alpha (t0 + t))``, ``eta0/(t0 + t)^power_t`` or
         ``eta0``.

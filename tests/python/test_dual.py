@@ -595,3 +595,45 @@ def test_many_features_that_rows_spread_over(loss, fit_intercept, dtype):
     model.set_params(tol=tol).fit(X, y)
     assert model.duality_gap_ <= tol * model.objective_
     assert model.objective_ <= objective <= model.objective_ * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("loss", "positives"), [("squared_hinge", 0.5), ("log_loss", 0.5), ("log_loss", 0.01)])
+def test_columns_that_few_rows_have_cost_no_epochs(loss, positives, form):
+    """Curvature over evenly chosen rows misses them; 20 columns around them make it so many weights that rows are chosen."""
+    random = np.random.default_rng(3)
+    n = 60_000
+    X = np.zeros((n, 40))
+    X[:, :10] = random.normal(size=(n, 10)) * (random.random((n, 10)) < 0.5)
+    for j in range(10, 40):
+        X[random.choice(n, 5, replace=False), j] = 1.0
+    score = X[:, :10] @ random.normal(size=10) / 2.0 + random.normal(size=n)
+    y = score > np.quantile(score, 1.0 - positives)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PegasosClassifier(loss, alpha=0.01 / n, random_state=0).fit(form(X), y)
+    assert model.n_iter_ <= 6 and model.duality_gap_ <= 1e-3 * model.objective_
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_more_rows_than_many_columns(loss):
+    """One-hot columns and a small alpha: a hundred epochs of dual ascent leave gaps of up to 0.8."""
+    random = np.random.default_rng(0)
+    n, levels = 12_000, (250, 40, 20)
+    parts = [random.choice(k, n, p=random.dirichlet(np.full(k, 0.5))) for k in levels]
+    columns = np.stack(parts, 1) + np.cumsum([0, *levels[:-1]])
+    X = sparse.csr_array((np.ones(3 * n), columns.ravel(), np.arange(0, 3 * n + 1, 3)), shape=(n, sum(levels)))
+    y = X @ random.normal(size=X.shape[1]) + random.normal(size=n) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PegasosClassifier(loss, alpha=0.01 / n, random_state=0).fit(X, y)
+    assert model.duality_gap_ <= 1e-3 * model.objective_
+    coef, b = model.coef_[0], model.intercept_[0]
+    margins = np.where(y, 1.0, -1.0) * (X @ coef + b)
+    losses = {
+        "hinge": np.maximum(0.0, 1.0 - margins),
+        "squared_hinge": np.maximum(0.0, 1.0 - margins) ** 2,
+        "log_loss": np.logaddexp(0.0, -margins),
+    }
+    objective = model.alpha / 2.0 * (coef @ coef + b * b) + losses[loss].mean()
+    assert model.objective_ == pytest.approx(objective, rel=1e-9)
