@@ -166,8 +166,9 @@ impl<H: Hypothesis, L: Loss, F: Feasible<H>> Trainer<H, L, F> {
                 // As it is kept: w times lambda (t0 + t), in the scalar of the data.
                 let (kept, scalar) = (norm / eta, |x| H::Scalar::from_f64(x).to_f64());
                 if scalar(kept) == f64::INFINITY {
-                    let lambda = format_args!("w overflows at lambda = {:?}", params.lambda);
-                    return Err(Error::non_finite("X", lambda));
+                    let lambda = params.lambda;
+                    let what = format_args!("w overflows at lambda = {lambda:?}");
+                    return Err(Error::non_finite("X", what));
                 }
                 // Entries may be a good deal smaller than the norm.
                 let holds = |norm: f64| scalar(1e-6 * norm) >= 0.999e-6 * norm;

@@ -304,7 +304,7 @@ class KernelPegasosClassifierCV(Tuned):
     keep_scores : bool, default=False
         Whether to keep ``held_out_scores_``.
     cache_size : float, default=1024.0
-        Megabytes of features of examples to keep, of all that is worked on at a time.
+        Megabytes of features of examples to keep, or of kernel values without a budget, of all that is worked on at a time.
     n_jobs : int or None, default=None
         Threads: so many folds are worked on at a time. As in `KernelPegasosClassifier`; changes no bit of the result.
     random_state : int, RandomState or None, default=None
@@ -351,7 +351,8 @@ class KernelPegasosClassifierCV(Tuned):
     Notes
     -----
     Time: a gamma costs a fold a pass, O(n budget (n_features + budget)) for features, and O(n budget n_classes) an epoch of
-    an alpha. Memory: ``cache_size``, and the held-out scores of all models that were tried.
+    an alpha; without a budget a model costs a fold an exact fit of its own. Memory: ``cache_size``, and the held-out scores of
+    all models that were tried.
 
     Vectors that were placed by all rows would make scores too good, as rows that are held out have had a part in it: on six
     sets, with a budget of 500 (digits 100), by up to 1.4 points of accuracy. So each fold places its own.

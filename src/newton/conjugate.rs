@@ -23,8 +23,8 @@
 //!
 //! | rows, features, `1/(lambda n)` | with a leap | without |
 //! |---|---|---|
-//! | one-hot, 30,000 x 660, 100 | 120; 240; 210 | 0.70 in 170; 0.010 in 475; 0.80 in 140 |
-//! | counts, 30,000 x 3,000, 1 | 165; 280; 640 | 0.88 in 330; 0.29 in 800; 0.91 in 350 |
+//! | one-hot, 30,000 x 660, 100 | 120; 180; 370 | 0.70 in 170; 0.010 in 475; 0.80 in 140 |
+//! | counts, 30,000 x 3,000, 1 | 170; 290; 415 | 0.88 in 330; 0.29 in 800; 0.91 in 350 |
 
 use super::{LARGEST, inner};
 use crate::examples::Examples;
