@@ -116,6 +116,9 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
     def _search(self, task: Task) -> Search:
         """Looks for the best model; everything that is worth trying is tried in the end with all folds."""
 
+    def _settle(self, template: Any, data: Data) -> None:
+        """Decides what depends on the rows, and has the template know it."""
+
     # -- training
 
     @checked
@@ -168,6 +171,7 @@ class Tuned(CallbackSupport, ClassifierMixin, EstimatorBase, ABC):
             raise ValueError("sample_weight and class_weight must leave examples of two classes at least, got one class")
         with explaining(data.X, self):
             data.examples.check()
+        self._settle(template, data)
         weight = weights_of(sample_weight, data.n)
         routed = self._routed(weight, groups, params)
         cv = check_cv(self.cv, data.codes, classifier=True)

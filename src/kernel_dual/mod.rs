@@ -81,6 +81,9 @@ const WORKING: usize = 2048;
 /// And the last ones at most: more, and a round would take longer than a caller may want to wait.
 const MOST: usize = 8192;
 
+/// Steps have weights in single precision, which holds no larger ones.
+const HEAVIEST: f64 = 1e37;
+
 /// A round that leaves more than this of the gap is followed by one among twice as many examples. In a trial a9a,
 /// sparse, where thousands of support vectors are free, took 27 s with 2,048 throughout, 4.4 s with 4,096.
 const SLOW: f64 = 0.5;
@@ -181,8 +184,8 @@ struct Moved {
 }
 
 impl<S: Scalar, L: Loss> KernelAscent<S, L> {
-    /// Starts from a = 0. Checks all rows. With [`Kernel::Precomputed`] column i must belong to row i. `cache`
-    /// is about how many bytes of kernel values there may be, at least those among 64 examples.
+    /// Starts from a = 0. Checks all rows, and refuses weights beyond 1e37. With [`Kernel::Precomputed`] column i must belong to row
+    /// i. `cache` is about how many bytes of kernel values there may be, at least those among 64 examples.
     pub fn new(
         kernel: Kernel,
         loss: L,
@@ -205,6 +208,13 @@ impl<S: Scalar, L: Loss> KernelAscent<S, L> {
         }
         data.check(0..n)?;
         data.check_labels(loss.classes())?;
+        if let Some(weight) = (0..n).map(|i| data.weight(i)).find(|weight| *weight > HEAVIEST) {
+            return Err(Error::parameter(
+                "sample_weight",
+                weight,
+                "at most 1e37 where there are kernels",
+            ));
+        }
         let together = cache / 2 / size_of::<S>();
         let most = (cache / 2 / size_of::<S>()).isqrt();
         let most = most.clamp(BLOCK, MOST);

@@ -76,12 +76,20 @@ def test_without_a_budget_folds_are_exact_machines_of_the_others_alone(multi_cla
     assert tuned.best_estimator_.objective_ == pytest.approx(last.objective_, rel=2 * tuned.tol)
 
 
-def test_how_classes_are_told_apart_is_what_is_quick(small):
+def test_few_rows_need_no_budget_and_classes_are_told_apart_as_is_quick(small, capsys):
     X, y = small
-    for budget, multi_class in ((None, "ovo"), (20, "crammer_singer")):
+    for budget, multi_class in ((None, "ovo"), (20, "crammer_singer"), ("auto", "ovo")):
         tuned = KernelPegasosClassifierCV([0.1], [1e-2], budget, 3).fit(X, y)
         assert tuned.best_estimator_.multi_class == multi_class
-        assert tuned.best_estimator_.budget == budget
+        assert tuned.best_estimator_.budget == (None if budget == "auto" else budget)
+    for copies, kernel, want in ((10, "rbf", 500), (1, "sigmoid", 500), (1, "rbf", None)):
+        rows, labels = np.tile(X, (copies, 1)), np.tile(y, copies)
+        tuned = KernelPegasosClassifierCV([0.1], [1e-1], cv=2, kernel=kernel, verbose=1, random_state=0)
+        assert tuned.fit(rows, labels).best_estimator_.budget == want
+        assert f"budget='auto' is {want} for {300 * copies} rows" in capsys.readouterr().err
+    # Rows that do not count are none.
+    tuned = KernelPegasosClassifierCV([0.1], [1e-1], cv=2).fit(np.tile(X, (10, 1)), np.tile(y, 10), np.arange(3000) % 10 == 0)
+    assert tuned.best_estimator_.budget is None
 
 
 def test_without_a_budget_as_good_as_a_grid_search_with_svc():

@@ -551,8 +551,15 @@ def test_nothing_is_left_of_an_earlier_fit():
     assert not hasattr(kernel.set_params(budget=None).fit(X, y), "refit_path_")
 
 
-@pytest.mark.parametrize("make", [pegasos.PegasosClassifierCV, pegasos.KernelPegasosClassifierCV])
-def test_numbers_that_overflow_in_a_search_are_explained(make):
+@pytest.mark.parametrize(
+    ("tuned", "said"),
+    [
+        (PegasosClassifierCV(cv=3), "overflows.*scale the features"),
+        (KernelPegasosClassifierCV(cv=3, budget=500), "overflows.*scale the features"),
+        (KernelPegasosClassifierCV(cv=3), "sample_weight must be at most 1e37 where there are kernels"),
+    ],
+)
+def test_numbers_that_overflow_in_a_search_are_explained(tuned, said):
     X, y = make_classification(60, 4, random_state=0)
-    with pytest.raises(ValueError, match="overflows.*scale the features"):
-        make(cv=3).fit(X, y, np.full(60, 1e300))
+    with pytest.raises(ValueError, match=said):
+        tuned.fit(X, y, np.full(60, 1e300))

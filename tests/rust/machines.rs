@@ -520,3 +520,17 @@ fn classes_without_an_output_are_the_others() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Of what single precision cannot hold nothing would be learned.
+#[test]
+fn weights_have_a_bound() {
+    let problem = Problem::of_classes(20, 2, 2, 3);
+    let ascent = |weight: f64| {
+        let weights = [&[weight][..], &[1.0; 19]].concat();
+        let data = Examples::new(problem.dense(), &problem.y, Some(&weights)).unwrap();
+        let loss = Binary { loss: LOSS, positive: 1 };
+        KernelAscent::new(KERNEL, loss, 1.0, &data, 1 << 20).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(ascent(1e37), Ok(()));
+    assert!(ascent(2e37).unwrap_err().starts_with("sample_weight must be at most 1e37"));
+}
